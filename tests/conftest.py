@@ -11,6 +11,7 @@ from tests.support import engines
 from tests.support.govuk import Upstream, run_emulator
 from tests.support.kit import Served, serve_room
 from tests.support.prepared import prepare_once
+from tests.support.processes import heed_interrupts
 from tests.support.scheduling import LongestFilesFirst, rank_of
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -33,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    heed_interrupts()
     settings.load_profile("full" if config.getoption("--full") else "quick")
 
 

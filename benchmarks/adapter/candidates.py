@@ -73,7 +73,7 @@ class Asked:
 
 async def collect_plans(data: Path, limit: int | None) -> list[Asked]:
     """Return what is found in the plan that a question is about; bring the plans in first."""
-    service = make_service(data, now=lambda: _TODAY, embedder=_open_embedder(data))
+    service = make_service(data, get_now=lambda: _TODAY, embedder=_open_embedder(data))
     asked = []
     async with service.run_service():
         await planning.bring_in(service)

@@ -13,7 +13,7 @@ from benchmarks.engine.quality import compute_p_value
 from readingroom.bases.guidance.offline import index as guidance_index
 from readingroom.engine.confidence import DEFAULT_CALIBRATION
 from readingroom.engine.second_look import (
-    MAX_READ_AGAIN,
+    MAX_PASSAGES_READ_AGAIN,
     TAUGHT_WEIGHTS,
     UNTAUGHT_WEIGHTS,
     to_log_odds,
@@ -21,7 +21,6 @@ from readingroom.engine.second_look import (
 from readingroom.federation import ranking as desk_ranking
 from readingroom.federation.evaluation import measure_auroc
 
-_MAX_READ_WITHOUT_SECTION = 8  # so many are read of each question, and five are left of them
 _NOWHERE = 99
 ASKED = ("many", "tuning")
 
@@ -35,6 +34,8 @@ class Readings:
     decline: float
     named_score: float
     """From which on a candidate is first for its name, and is not read."""
+    read_count: int
+    """How many of each question's candidates a search reads."""
 
     @classmethod
     def join(
@@ -45,12 +46,17 @@ class Readings:
         numbers, candidates = pairs["question"], pairs["candidate"]
         for row in rows:
             log_odds[int(numbers[row])][int(candidates[row])] = float(values[row])
-        decline, named_score = DEFAULT_CALIBRATION.decline, np.inf
+        decline, named_score, read_count = (
+            DEFAULT_CALIBRATION.decline,
+            np.inf,
+            MAX_PASSAGES_READ_AGAIN,
+        )
         if corpus_name == "sample":  # the desk's
             decline, named_score = desk_ranking._CALIBRATION.decline, desk_ranking._NAMED_SCORE
+            read_count = desk_ranking._MAX_HITS_READ_AGAIN
         elif corpus_name == "guidance":
             decline = guidance_index._CALIBRATION.decline
-        return cls(questions, log_odds, decline, named_score)
+        return cls(questions, log_odds, decline, named_score, read_count)
 
     def find_places(self, numbers: Sequence[int], weight: float) -> Any:
         """Return where the right passage of each question comes, from 0."""
@@ -73,7 +79,7 @@ class Readings:
             if candidate["score"] < self.named_score
         ]
         read = self.log_odds[number]
-        gains = {place: read[place] for place in others[:MAX_READ_AGAIN] if place in read}
+        gains = {place: read[place] for place in others[: self.read_count] if place in read}
         lowest = min(gains.values(), default=0.0)
         return {
             place: to_log_odds(candidates[place]["score"]) / self.decline
@@ -84,7 +90,7 @@ class Readings:
     def find_best(
         self, kinds: Sequence[str], is_wanted: Any, without_section: bool = False
     ) -> list[float]:
-        """Return the best log-odds of the five of each question that is wanted and was read.
+        """Return the best log-odds of what is read of each question that is wanted and was read.
 
         With `without_section`, of those outside of the sections that have the answer.
         """
@@ -96,11 +102,10 @@ class Readings:
                 question["kind"] in ASKED and not (right and wanted)
             ):
                 continue
-            places = sorted(read)
+            places = sorted(read)[: self.read_count]
             if without_section:
-                near = [place for place in places if place < _MAX_READ_WITHOUT_SECTION]
-                places = [place for place in near if candidates[place]["section"] not in right]
-            if values := [read[place] for place in places[:MAX_READ_AGAIN]]:
+                places = [place for place in places if candidates[place]["section"] not in right]
+            if values := [read[place] for place in places]:
                 best.append(max(values))
         return best
 

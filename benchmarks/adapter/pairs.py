@@ -71,7 +71,7 @@ def write_weights(model_file: Path, path: Path) -> None:
     """Write the weights as the package has them, for `network.load_weights`."""
     weights = read_packaged_weights(model_file)
     arrays = dict(weights.floats)
-    for name, weight in weights.quantised.items():
+    for name, weight in weights.quantised_weights.items():
         arrays[f"{name}|ints"] = weight.numbers
         arrays[f"{name}|scale"] = np.array(weight.scale, np.float32)
         arrays[f"{name}|zero"] = np.array(weight.zero_point)

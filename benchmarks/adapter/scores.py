@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.adapter.comparison import ASKED, Readings
 from benchmarks.engine.answers import regress
 from readingroom.engine.confidence import NOTHING_CLOSE_SCORE
-from readingroom.engine.second_look import MAX_READ_AGAIN, to_log_odds
+from readingroom.engine.second_look import to_log_odds
 from readingroom.federation.evaluation import measure_auroc
 
 _FITS_PER_LOG_ODDS = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.16, 0.24)
@@ -110,8 +110,8 @@ def _list_first_reads(
             "answerable" if is_asked else question["kind"],
             name,
             (to_log_odds(highest), readings.log_odds[number][order[0]]),
-            tuple(fits[order[0]] - fits[place] for place in order[:MAX_READ_AGAIN]),
-            tuple(bool(candidates[place]["is_right"]) for place in order[:MAX_READ_AGAIN]),
+            tuple(fits[order[0]] - fits[place] for place in order[: readings.read_count]),
+            tuple(bool(candidates[place]["is_right"]) for place in order[: readings.read_count]),
         )
 
 

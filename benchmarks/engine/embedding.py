@@ -19,7 +19,7 @@ from benchmarks.redesign.tables import find_baseline
 from benchmarks.table import Ratio, Table
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.session import load_tokenizer
-from readingroom.engine.embedding.weights import load_weights
+from readingroom.engine.embedding.weights import get_weights_folder
 
 PEER = "sentence-transformers"
 RELEASE = "0.1.0"
@@ -40,7 +40,7 @@ def measure_batches(rounds: int, count: int) -> Table:
     cpu_seconds: dict[str, list[float]] = {kind: [] for kind in kinds}
     largest_difference: dict[str, float] = dict.fromkeys(kinds, 0.0)
     product_rates, flops = [], []
-    tokenizer = load_tokenizer(load_weights(MODELS).folder / "tokenizer.json", 256)
+    tokenizer = load_tokenizer(get_weights_folder(MODELS).folder / "tokenizer.json", 256)
     with _start_workers(kinds) as workers:
         for number in range(rounds + 1):
             batch = texts[number * count : (number + 1) * count]

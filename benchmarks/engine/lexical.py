@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.engine.corpus import CACHE_FOLDER, load_chunks, make_natural_chunks, make_questions
 from benchmarks.table import Table
 from readingroom.core.filters import FilterFields
-from readingroom.engine.lexical import MAX_READ_POSTINGS, LexicalDocument, LexicalIndex
+from readingroom.engine.lexical import MAX_RANKED_POSTINGS, LexicalDocument, LexicalIndex
 from readingroom.engine.words import extract_query_words
 
 CHUNK_COUNT = 500_000
@@ -35,7 +35,7 @@ def measure_search(questions: int) -> Table:
         rows,
         f"{questions} questions of 5 to 12 words, asked of both in turn after one round not "
         "counted. Plain: FTS5, every word but stop words joined by OR, ranked by bm25(). Overlap: "
-        f"of the ten best with plain's. Within {MAX_READ_POSTINGS:,} postings both are the same "
+        f"of the ten best with plain's. Within {MAX_RANKED_POSTINGS:,} postings both are the same "
         "search. The chunks are real sentences put together anew, so the same sentence stands in "
         "some twenty of them, which flatters the overlap: the next table has none of that.",
     )
@@ -56,7 +56,7 @@ def measure_agreement(questions: int) -> Table:
         plain_results = [
             {hit.id for hit in plain.search(question, 10)} for question in questions_asked
         ]
-        for full_budget in (25_000, 50_000, MAX_READ_POSTINGS, 100_000):
+        for full_budget in (25_000, 50_000, MAX_RANKED_POSTINGS, 100_000):
             budget = full_budget * len(texts) // CHUNK_COUNT
             tight_index = LexicalIndex(path, COLUMNS, FilterFields(), postings_budget=budget)
             with contextlib.closing(tight_index):
@@ -72,7 +72,7 @@ def measure_agreement(questions: int) -> Table:
                 (
                     f"{full_budget:,}",
                     f"{overlap:.3f}",
-                    verdict if full_budget == MAX_READ_POSTINGS else "",
+                    verdict if full_budget == MAX_RANKED_POSTINGS else "",
                 )
             )
     return Table(
@@ -102,7 +102,7 @@ def _compare_searches(
             if turn:
                 both = {*results["plain"]} & {*results["ours"]}
                 overlap.append(len(both) / max(1, len(results["plain"])))
-                if _count_postings(ours, question) <= MAX_READ_POSTINGS:
+                if _count_postings(ours, question) <= MAX_RANKED_POSTINGS:
                     within_budget_count += 1
                     exact_count += results["plain"] == results["ours"]
     assert exact_count == within_budget_count, "within the budget the search must be exact"

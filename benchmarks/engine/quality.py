@@ -25,7 +25,7 @@ from readingroom.engine.ranking import (
     WordStatistics,
     rank_passages,
 )
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import get_shared_stemmer
 from readingroom.engine.vectors import VectorIndex
 
 TARGETS = {"govuk": 0.83, "cranfield": 0.435}
@@ -219,11 +219,13 @@ class _Statistics:
         self.document_count = statistics.document_count
         self.average_length = statistics.average_length
         stems = {
-            stem for text in test_set.texts.values() for stem in shared_stemmer().split_stems(text)
+            stem
+            for text in test_set.texts.values()
+            for stem in get_shared_stemmer().stem_significant_words(text)
         }
-        self._frequencies = index.frequencies(sorted(stems))
+        self._frequencies = index.read_document_frequencies(sorted(stems))
 
-    def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
+    def read_document_frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         return {stem: self._frequencies.get(stem, 0) for stem in stems}
 
 

@@ -71,7 +71,7 @@ def measure_refill(rounds: int) -> Table:
     with _open_index(MANY_CHUNKS) as chunk_index:
         for _ in range(rounds + 1):
             bare.append(_measure_seconds(lambda: _export_all(chunk_index)))
-            chunk_index._vectors = None  # as in a process that has just started
+            chunk_index._vector_index = None  # as in a process that has just started
             ours.append(_measure_seconds(chunk_index.get_vector_index))
     ratio = Ratio(ours[1:], bare[1:])
     return Table(
@@ -252,7 +252,7 @@ def _open_chroma(count: int) -> tuple[Any, Any]:
 
 
 def _export_all(index: EmbeddedIndex) -> None:
-    collection = index.collection._collection
+    collection = index.collection._chroma_collection
     for offset in range(0, collection.count(), _PAGE_SIZE):
         collection.get(include=["embeddings", "metadatas"], limit=_PAGE_SIZE, offset=offset)
 

@@ -15,7 +15,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from readingroom.engine.embedding.embedder import MAX_TEXT_CHARS, Embedder
-from readingroom.engine.embedding.weights import load_weights
+from readingroom.engine.embedding.weights import get_weights_folder
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("texts", type=Path, nargs="?")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    source = load_weights(options.folder / "models").folder
+    source = get_weights_folder(options.folder / "models").folder
     arrays = load_file(source / "model.safetensors")
     halves = {
         name: array.astype(np.float16) for name, array in arrays.items() if array.dtype.kind == "f"

@@ -207,7 +207,7 @@ async def run(
     """Measure one half of the questions over the plans in `data`."""
     embedder = Embedder(MODELS)
     embedder.reranker = reranker
-    service = make_service(data, now=lambda: _TODAY, embedder=embedder)
+    service = make_service(data, get_now=lambda: _TODAY, embedder=embedder)
     async with service.run_service():
         await bring_in(service)
         questions = _choose_questions(split, file_name)

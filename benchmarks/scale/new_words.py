@@ -90,7 +90,7 @@ def _answer_all(connection: Any, engines: Engines, index: CollectionIndex) -> No
     filters = _make_filters(engines.corpus)
     for where in filters.values():
         index.search(engines.corpus.questions[0], 10, where, "hybrid")  # the filter is not new
-    words = index._memory_copy._words if isinstance(index, SharedIndex) else None
+    words = index._memory_copy._copied_words if isinstance(index, SharedIndex) else None
     kept = _copy_cache(words.postings_by_stem) if words else None
     connection.send("ready")
     while asked := connection.recv():
@@ -136,7 +136,7 @@ def _read_in_advance(engines: Engines, shared: SharedIndex) -> None:
     memory_before = _count_resident_bytes()
     started = time.monotonic()
     own, database = measure_cpu(engines.server, partial(_wait_until_read, shared))
-    words = shared._memory_copy._words
+    words = shared._memory_copy._copied_words
     assert words is not None
     postings = words.postings_by_stem.list_values()
     kept_bytes = sum(each._postings.nbytes for each in postings)
@@ -152,13 +152,17 @@ def _read_in_advance(engines: Engines, shared: SharedIndex) -> None:
 def _wait_until_read(shared: SharedIndex) -> None:
     copy = shared._memory_copy
     copy.keep_ready(with_vectors=True)
-    while not (copy._words and copy._words.common_words and copy._words.common_words.is_complete):
+    while not (
+        copy._copied_words
+        and copy._copied_words.common_words
+        and copy._copied_words.common_words.is_complete
+    ):
         time.sleep(0.05)
 
 
 def _forget_words(shared: SharedIndex, kept: LRUCache[str, StemPostings]) -> None:
     """Go on with these postings, and with no counts."""
-    words = shared._memory_copy._words
+    words = shared._memory_copy._copied_words
     assert words is not None
     shared._word_counts.clear_cache()
     words.postings_by_stem = _copy_cache(kept)

@@ -30,10 +30,10 @@ class _LazyGroup(click.Group):
     """Imports a verb when it is run, and the list of bases when a verb may be one of theirs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        groups = [
+        group_names = [
             spec.name for spec in import_reference("readingroom.bases:BASES").values() if spec.cli
         ]
-        return sorted([*_COMMAND_NAMES, *groups])
+        return sorted([*_COMMAND_NAMES, *group_names])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _COMMAND_NAMES:

@@ -52,8 +52,8 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def fresh_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """How common words are is read for every search, and not believed for a second."""
-    monkeypatch.setattr(counts, "_TOTALS_CACHE_SECONDS", -1.0)
-    monkeypatch.setattr(counts, "_PASSING_CACHE_SECONDS", -1.0)
+    monkeypatch.setattr(counts, "_COUNTS_CACHE_SECONDS", -1.0)
+    monkeypatch.setattr(counts, "_PASSING_COUNT_CACHE_SECONDS", -1.0)
 
 
 def _list_hit_values(hits: Any, *fields: str) -> list[Any]:

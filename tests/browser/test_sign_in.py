@@ -89,6 +89,7 @@ def test_sign_in_leads_to_no_other_site(keyed_room: Served, target: str) -> None
         keyed_room.url + "/sign-in",
         data={"key": API_KEY, "next": target},
         headers={"Origin": keyed_room.url},
+        timeout=HANG_SECONDS,
         trust_env=False,
     )
     assert (response.status_code, response.headers["location"]) == (303, "/")
@@ -176,7 +177,9 @@ def test_numbers_that_are_too_long_are_no_pages_and_no_errors(room: Served) -> N
         f"/policies/NPPF/x/pages/{'9' * 4400}.webp",
         f"/records/bills?congress={'9' * 5000}",
     ):
-        response = httpx2.get(room.url + path, headers={"Accept": "text/html"}, trust_env=False)
+        response = httpx2.get(
+            room.url + path, headers={"Accept": "text/html"}, timeout=HANG_SECONDS, trust_env=False
+        )
         assert response.status_code < 500, path
 
 
@@ -185,13 +188,18 @@ def test_without_a_key_pages_of_other_ports_change_nothing_over_rest(room: Serve
     policy = {"source": "FOREIGN", "title": "Foreign", "category": "national_policy"}
     for origin in ("http://localhost:3000", "http://127.0.0.1:1"):
         response = httpx2.post(
-            room.url + "/api/v1/policies", json=policy, headers={"Origin": origin}, trust_env=False
+            room.url + "/api/v1/policies",
+            json=policy,
+            headers={"Origin": origin},
+            timeout=HANG_SECONDS,
+            trust_env=False,
         )
         assert response.status_code == 403, origin
     assert httpx2.post(
         room.url + "/text/mcp",
         json=make_rpc("tools/list"),
         headers={"Origin": "http://localhost:6274", "Accept": "application/json"},
+        timeout=HANG_SECONDS,
         trust_env=False,
     ).status_code not in (401, 403)
 

@@ -15,7 +15,7 @@ import pytest
 from readingroom import __version__
 from readingroom.cli import main
 from readingroom.commands.ask import _format_answer
-from readingroom.engine.embedding.graphics_card import has_graphics_card
+from readingroom.engine.embedding.graphics_card import should_use_graphics_card
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.kit import invoke, run, serve_room
@@ -92,7 +92,7 @@ def test_every_verb_that_embeds_takes_the_device_and_has_it_in_its_settings(
         if any("--device" in parameter.opts for parameter in verb.params)
     }
     assert with_device == EMBEDDING_VERBS
-    if has_graphics_card("auto"):
+    if should_use_graphics_card("auto"):
         return
     # Asked for a card where there is none, a command ends and says so: the option is read.
     refused = invoke("federal", "embed", "--device", "cuda", "--data", str(tmp_path))

@@ -22,6 +22,7 @@ from readingroom.storage.errors import FolderInUse
 from readingroom.storage.lock import FolderLock, FolderOwner, read_folder_owner
 from tests.requirements import requirement
 from tests.support.kit import clean_environment
+from tests.support.processes import HANG_SECONDS
 from tests.support.specimen import SECRET, SPEC, AddNote, Notes
 
 OWNER = (sys.executable, "-m", "tests.support.owner")
@@ -158,7 +159,7 @@ async def test_the_admin_route_wants_its_own_key(tmp_path: Path) -> None:
     with run_owner(tmp_path, {"MCP_API_KEY": "sesame"}):
         known = read_folder_owner(tmp_path / "specimen")
         assert known is not None
-        web = httpx2.Client(base_url=known.url, trust_env=False)
+        web = httpx2.Client(base_url=known.url, timeout=HANG_SECONDS, trust_env=False)
         wanted = "/admin/specimen.add"
         headers = [{}, {"Authorization": "Bearer sesame"}, {"Authorization": f"Basic {known.key}"}]
         refused = [web.post(wanted, json={"note": "x"}, headers=h).status_code for h in headers]

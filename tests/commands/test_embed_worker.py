@@ -120,7 +120,7 @@ def test_a_worker_without_a_key_is_told_how_to_get_one(tmp_path: Path) -> None:
 
 def test_the_key_of_a_worker_is_made_listed_and_revoked(tmp_path: Path) -> None:
     made = invoke("keys", "add", "box", "--worker", "--json", "--data", str(tmp_path))
-    assert WorkerKeys(tmp_path).find_worker(json.loads(made.stdout)["key"].encode()) == "box"
+    assert WorkerKeys(tmp_path).find_worker_name(json.loads(made.stdout)["key"].encode()) == "box"
     shown = invoke("keys", "list", "--json", "--data", str(tmp_path))
     assert [(key["name"], key["worker"]) for key in json.loads(shown.stdout)["keys"]] == [
         ("box", True)

@@ -9,8 +9,7 @@ from readingroom.commands.sample import SampleLoader
 from readingroom.core.errors import InternalError
 from readingroom.core.progress import ReportProgressSync
 from readingroom.protocol.sample import SampleStep
-
-MEETING_SECONDS = 60.0
+from tests.support.processes import HANG_SECONDS
 
 
 class Steps:
@@ -54,7 +53,7 @@ def test_two_bases_load_at_once_on_two_cores(monkeypatch: pytest.MonkeyPatch) ->
     both_are_loading = threading.Barrier(2)
 
     def meet(report_progress: ReportProgressSync) -> None:
-        both_are_loading.wait(MEETING_SECONDS)
+        both_are_loading.wait(HANG_SECONDS)
 
     assert Steps().load([SampleStep("one base", meet)], [SampleStep("another", meet)])
 

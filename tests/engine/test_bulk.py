@@ -15,14 +15,14 @@ from readingroom.engine.embedding import graphics_card
 from readingroom.engine.embedding.bulk import TokenizingPool, make_remembering_tokenizer
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.tokens import RememberingTokenizer, TokenizedTexts
-from readingroom.engine.embedding.weights import load_weights
+from readingroom.engine.embedding.weights import get_weights_folder
 from readingroom.engine.errors import ModelUnavailable
 from tests.requirements import requirement
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 REFERENCE = json.loads((FIXTURES / "reference_vectors.json").read_text("utf-8"))
 TEXTS = [entry["text"] for entry in REFERENCE]
-TOKENIZER_FILE = load_weights(Path("nowhere")).folder / "tokenizer.json"
+TOKENIZER_FILE = get_weights_folder(Path("nowhere")).folder / "tokenizer.json"
 
 _LIBRARY = Tokenizer.from_file(str(TOKENIZER_FILE))
 _LIBRARY.enable_truncation(256)
@@ -66,7 +66,7 @@ def test_the_ids_of_any_texts_are_those_of_the_library(texts: list[str]) -> None
 
 @requirement("engine:embedding:bulk")
 def test_a_memory_of_words_that_is_full_begins_anew() -> None:
-    tokenizer = RememberingTokenizer(_LIBRARY, 256, max_words=3)
+    tokenizer = RememberingTokenizer(_LIBRARY, 256, max_remembered_words=3)
     for text in TEXTS:
         assert split_ids(tokenizer.encode_texts([text])) == [_LIBRARY.encode(text).ids]
 
@@ -104,8 +104,8 @@ def test_a_card_that_is_not_there_is_named_and_auto_does_without(
     monkeypatch.setattr(graphics_card, "torch", None)  # as if it were not installed
     with pytest.raises(ModelUnavailable, match=r"readingroom\[gpu\]"):
         Embedder(tmp_path, device="cuda").embed_batch(["a text"])
-    assert not graphics_card.has_graphics_card("auto")
-    assert not graphics_card.has_graphics_card("cpu")
+    assert not graphics_card.should_use_graphics_card("auto")
+    assert not graphics_card.should_use_graphics_card("cpu")
 
 
 @requirement("engine:embedding:bulk")
@@ -120,11 +120,11 @@ def test_packed_rows_on_torch_give_the_vectors_of_the_processor(tmp_path: Path) 
 import json, sys
 from pathlib import Path
 from readingroom.engine.embedding.graphics_card import GraphicsCardModel
-from readingroom.engine.embedding.weights import Weights
+from readingroom.engine.embedding.weights import WeightsFolder
 
 if __name__ == "__main__":
     texts = json.load(sys.stdin)
-    card = GraphicsCardModel(Weights(Path(sys.argv[1]), ""), 256, "cpu")
+    card = GraphicsCardModel(WeightsFolder(Path(sys.argv[1]), ""), 256, "cpu")
     batches = [(number, texts[number::3]) for number in range(3)]
     streamed = [(key, matrix.tolist()) for key, matrix in card.embed_stream(batches, 2)]
     print(json.dumps([card.embed_batch(texts).tolist(), streamed]))

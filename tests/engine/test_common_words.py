@@ -15,7 +15,7 @@ from readingroom.engine.shared import common_words, counts, memory_copy
 from readingroom.engine.shared.common_words import BackgroundReader
 from readingroom.engine.shared.index import SharedIndex
 from readingroom.engine.shared.memory_copy import MemoryCopy
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import get_shared_stemmer
 from readingroom.storage.errors import StoreUnusable
 from readingroom.storage.postgres.encoding import StemFinder, decode_words
 from tests.engine.test_memory_copy import (
@@ -32,8 +32,8 @@ from tests.support.postgres import PostgresServer, make_database
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """How common words are is read for every search, and what was dropped is read at once."""
-    monkeypatch.setattr(counts, "_TOTALS_CACHE_SECONDS", -1.0)
-    monkeypatch.setattr(counts, "_PASSING_CACHE_SECONDS", -1.0)
+    monkeypatch.setattr(counts, "_COUNTS_CACHE_SECONDS", -1.0)
+    monkeypatch.setattr(counts, "_PASSING_COUNT_CACHE_SECONDS", -1.0)
     monkeypatch.setattr(common_words, "_QUIET_SECONDS", 0.0)
 
 
@@ -58,7 +58,7 @@ class Turns(threading.Event):
 
 
 def is_ready(copy: MemoryCopy) -> bool:
-    words = copy._words
+    words = copy._copied_words
     return words is not None and words.common_words is not None and words.common_words.is_complete
 
 
@@ -127,9 +127,9 @@ def test_words_read_in_advance_have_what_was_written_between_turns(
         while not is_ready(copy) or turns.count <= 12:
             copy._read_common_words(turns)
             turns.count += 1
-        assert copy._words is not None
-        for stem in shared_stemmer().split_all(" ".join(WORDS)):
-            postings = copy._words.postings_by_stem.get(stem)
+        assert copy._copied_words is not None
+        for stem in get_shared_stemmer().stem_all_words(" ".join(WORDS)):
+            postings = copy._copied_words.postings_by_stem.get(stem)
             assert postings is not None
             rows = postings.read_before(1_000_000)["row"].tolist()
             assert rows == sorted(set(rows)), f"{stem} is counted twice in a row"
@@ -142,7 +142,7 @@ def test_words_read_in_advance_have_what_was_written_between_turns(
 def test_a_process_that_is_warmed_up_asks_for_no_common_words(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counts, "MAX_EXACT_COUNT", 0)
+    monkeypatch.setattr(counts, "MAX_CHUNKS_COMPARED_IN_SQL", 0)
     chance = random.Random(3)
     with open_index(url) as writer, open_index(url) as reader:
         put_texts(writer, {f"chunk {number}": make_text(chance) for number in range(30)})
@@ -154,10 +154,10 @@ def test_a_process_that_is_warmed_up_asks_for_no_common_words(
             assert_ranks_alike(reader, writer)
         # A large change drops the words, and they are read again.
         monkeypatch.setattr(memory_copy, "_MAX_CHUNKS_UPDATED_AT_ONCE", 0)
-        first_words = copy._words
+        first_words = copy._copied_words
         put_texts(writer, {f"chunk {number}": make_text(chance) for number in range(10, 40)})
         copy.apply_new_changes()
-        assert copy._words is not first_words
+        assert copy._copied_words is not first_words
         wait_until(lambda: is_ready(copy))
         monkeypatch.setattr(copy, "_read_postings", refuse)
         assert_ranks_alike(reader, writer)
@@ -213,7 +213,7 @@ def test_a_failure_is_logged_and_searches_read_for_themselves(
             copy.keep_ready(with_vectors=True)
             wait_until(lambda: bool(caplog.records))
         assert "no room" in caplog.text
-        assert copy._words is not None and copy._words.common_words is None
+        assert copy._copied_words is not None and copy._copied_words.common_words is None
         put_texts(writer, {"chunk 3": make_text(chance)})
         assert_ranks_alike(reader, writer)
 

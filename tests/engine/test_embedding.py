@@ -24,9 +24,9 @@ from readingroom.engine.embedding.processor import _group_rows_by_length
 from readingroom.engine.embedding.weights import (
     MODEL_NAME,
     PINNED_DIGEST_BY_FILE,
-    Weights,
+    WeightsFolder,
     download_weights,
-    load_weights,
+    get_weights_folder,
 )
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.settings import load_settings
@@ -37,7 +37,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 REFERENCE = json.loads((FIXTURES / "reference_vectors.json").read_text("utf-8"))
 TEXTS = [one["text"] for one in REFERENCE]
 VECTORS = np.array([one["vector"] for one in REFERENCE], np.float32)
-PACKAGED = load_weights(Path("nowhere")).folder
+PACKAGED = get_weights_folder(Path("nowhere")).folder
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_weights_with_a_tokenizer_of_another_kind_are_embedded_through_the_libra
     description["normalizer"] = {"type": "Sequence", "normalizers": [description["normalizer"]]}
     (own / "tokenizer.json").write_text(json.dumps(description), "utf-8")
 
-    named = Embedder(models, model_directory=own)
+    named = Embedder(models, own_weights_folder=own)
 
     assert np.abs(named.embed_batch(TEXTS) - VECTORS).max() < 1e-5
 
@@ -168,9 +168,11 @@ def test_a_long_text_is_embedded_by_its_beginning_with_a_warning(
 def test_nothing_is_loaded_before_the_first_text(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: list[Weights] = []
-    find = embedding.load_weights
-    monkeypatch.setattr(embedding, "load_weights", lambda *at: found.append(find(*at)) or found[0])
+    found: list[WeightsFolder] = []
+    find = embedding.get_weights_folder
+    monkeypatch.setattr(
+        embedding, "get_weights_folder", lambda *at: found.append(find(*at)) or found[0]
+    )
     lazy = Embedder(models)
 
     assert not found
@@ -268,9 +270,9 @@ def test_a_folder_of_ones_own_comes_first(tmp_path: Path, embedder: Embedder) ->
     own = tmp_path / "own"
     shutil.copytree(PACKAGED, own)
 
-    named = Embedder(tmp_path / "models", model_directory=own)
+    named = Embedder(tmp_path / "models", own_weights_folder=own)
 
-    assert load_weights(tmp_path, own).folder == own
+    assert get_weights_folder(tmp_path, own).folder == own
     assert named.identity == embedder.identity
 
 
@@ -299,7 +301,7 @@ def test_a_place_where_nothing_can_be_built_is_told_and_not_our_failure(
 @requirement("engine:embedding:weights")
 def test_a_named_folder_without_the_files_is_told_by_name(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"EMBEDDING_MODEL_DIR.*config\.json"):
-        Embedder(tmp_path, model_directory=tmp_path).embed("words")
+        Embedder(tmp_path, own_weights_folder=tmp_path).embed("words")
 
 
 @requirement("engine:embedding:weights")
@@ -309,7 +311,7 @@ def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
     (own / "config.json").write_text('{"model_type": "t5"}', "utf-8")
 
     with pytest.raises(ModelUnavailable, match="not hold a BERT encoder"):
-        Embedder(tmp_path / "models", model_directory=own).embed("words")
+        Embedder(tmp_path / "models", own_weights_folder=own).embed("words")
 
 
 @pytest.fixture
@@ -340,7 +342,7 @@ def test_a_download_fills_the_cache_and_says_how_far_it_is(
 
     download_weights(hub[0], models, lambda *step: steps.append(step))
 
-    assert load_weights(models).folder == models / MODEL_NAME
+    assert get_weights_folder(models).folder == models / MODEL_NAME
     size = (PACKAGED / "model.safetensors").stat().st_size
     assert steps[-1] == (size, size, "model.safetensors")
 
@@ -383,7 +385,7 @@ def test_the_command_fetches_a_model_that_is_not_there(
 
     assert done.exit_code == 0, done.output
     assert "model.safetensors    100 %" in done.stderr
-    assert load_weights(tmp_path / "models").folder == tmp_path / "models" / MODEL_NAME
+    assert get_weights_folder(tmp_path / "models").folder == tmp_path / "models" / MODEL_NAME
 
 
 @requirement("engine:embedding:weights", "room:sample")
@@ -398,7 +400,7 @@ def test_the_sample_fetches_the_model_that_it_needs_or_says_how_to_get_it(
 
     here = load_settings({"data": tmp_path, "model_url": hub[0]}, {})
     assert ensure_model(here, told.append)
-    assert load_weights(here.models_folder).folder == here.models_folder / MODEL_NAME
+    assert get_weights_folder(here.models_folder).folder == here.models_folder / MODEL_NAME
     del told[:]
     assert ensure_model(here, told.append)
     assert told == []

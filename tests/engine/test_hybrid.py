@@ -19,7 +19,7 @@ class FewPassages:
     document_count = 10
     average_length = 3.0
 
-    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+    def read_document_frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
         return dict.fromkeys(stems, 1)
 
 

@@ -177,8 +177,8 @@ def test_without_a_model_words_still_answer_and_the_answer_says_so(
         ranking = bare.search("green belt", 3, None, mode)
 
         assert list_ids(ranking) == ["green"]
-        assert ranking.degraded is not None
-        assert "readingroom model install" in ranking.degraded
+        assert ranking.degraded_reason is not None
+        assert "readingroom model install" in ranking.degraded_reason
     bare.close()
 
 

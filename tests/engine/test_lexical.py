@@ -319,7 +319,7 @@ def test_what_an_index_remembers_of_its_words_is_forgotten_with_every_write(
         held = [make_document(id, "a flood") for id in ids]
         index.replace_documents(held, generation)
         for one in (index, other):
-            assert one.read_statistics().frequencies(["flood", "risk"]) == {
+            assert one.read_statistics().read_document_frequencies(["flood", "risk"]) == {
                 "flood": len(ids),
                 "risk": 0,
             }
@@ -327,7 +327,10 @@ def test_what_an_index_remembers_of_its_words_is_forgotten_with_every_write(
     # As many words as before, and no number of a generation: the writer forgets all the same.
     index.upsert_documents([make_document("2", "a risk")])
     assert search_ids(index, "flood") == []
-    assert index.read_statistics().frequencies(["flood", "risk"]) == {"flood": 0, "risk": 1}
+    assert index.read_statistics().read_document_frequencies(["flood", "risk"]) == {
+        "flood": 0,
+        "risk": 1,
+    }
     index.close()
     other.close()
 

@@ -29,8 +29,8 @@ FILTERS: tuple[Filter | None, ...] = (None, Equals("source", "A"), Equals("sourc
 @pytest.fixture(autouse=True)
 def fresh_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """How common words are is read for every search, and not believed for a second."""
-    monkeypatch.setattr(counts, "_TOTALS_CACHE_SECONDS", -1.0)
-    monkeypatch.setattr(counts, "_PASSING_CACHE_SECONDS", -1.0)
+    monkeypatch.setattr(counts, "_COUNTS_CACHE_SECONDS", -1.0)
+    monkeypatch.setattr(counts, "_PASSING_COUNT_CACHE_SECONDS", -1.0)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def open_index(url: str) -> Iterator[SharedIndex]:
 def fill_copy(index: SharedIndex) -> None:
     """Let an index take its copy, as a search does whose filter leaves many chunks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counts, "MAX_EXACT_COUNT", 0)
+        patch.setattr(counts, "MAX_CHUNKS_COMPARED_IN_SQL", 0)
         index.get_vector_index().search(EMBEDDER.embed("cycle"), 1)
 
 
@@ -167,13 +167,13 @@ def test_a_copy_that_is_too_far_behind_is_not_served_while_it_is_read_anew(
         # Nobody else wakes it up meanwhile, and nobody remembers what was written.
         reader.collection.database.notices.close()
         put_texts(writer, {"other": "trees"})
-        with writer.collection.read() as connection:
+        with writer.collection.lend_search_connection() as connection:
             connection.execute("DELETE FROM chunk_changes")
         copy, read_vectors = reader._memory_copy, reader._memory_copy._read_vectors
         is_taken_for_new = []
 
         def read_slowly(stop_event: Any) -> Any:
-            is_taken_for_new.append(copy._generation == reader.collection.generation)
+            is_taken_for_new.append(copy._copied_generation == reader.collection.generation)
             return read_vectors(stop_event)
 
         monkeypatch.setattr(copy, "_read_vectors", read_slowly)

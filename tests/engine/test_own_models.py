@@ -77,7 +77,7 @@ def open_index(folder: Path, embedder: Embedder) -> EmbeddedIndex:
 
 @requirement("engine:own-models")
 def test_an_encoder_of_ones_own_is_searched_and_recorded(tmp_path: Path, encoder: Path) -> None:
-    embedder = Embedder(tmp_path, own_model=encoder)
+    embedder = Embedder(tmp_path, own_model_folder=encoder)
     assert embedder.dimensions == 4
     index = open_index(tmp_path / "data", embedder)
     assert index.search("cycle", 3, None, "hybrid").hits == []  # before there is any vector
@@ -85,7 +85,7 @@ def test_an_encoder_of_ones_own_is_searched_and_recorded(tmp_path: Path, encoder
     index.put_chunks(Chunks(list("abc"), texts, [{}] * 3, embedder.embed_batch(texts)))
     ranking = index.search("cycle parking", 3, None, "semantic")
     assert ranking.hits[0].chunk_id == "a"
-    assert ranking.degraded is None
+    assert ranking.degraded_reason is None
     assert index.collection.embedding_identity == embedder.identity
     assert embedder.identity.startswith("encoder@")
     index.close()
@@ -93,8 +93,10 @@ def test_an_encoder_of_ones_own_is_searched_and_recorded(tmp_path: Path, encoder
 
 @requirement("engine:own-models", "engine:index:identity")
 def test_the_vectors_of_two_models_never_meet(tmp_path: Path, encoder: Path) -> None:
-    first = Embedder(tmp_path, own_model=encoder)
-    other = Embedder(tmp_path, own_model=write_model(tmp_path / "other", MEANINGS[:, ::-1].copy()))
+    first = Embedder(tmp_path, own_model_folder=encoder)
+    other = Embedder(
+        tmp_path, own_model_folder=write_model(tmp_path / "other", MEANINGS[:, ::-1].copy())
+    )
     index = open_index(tmp_path / "data", first)
     index.put_chunks(Chunks(["a"], ["flood"], [{}], first.embed_batch(["flood"])))
     index.embedder = other
@@ -109,10 +111,10 @@ def test_the_vectors_of_two_models_never_meet(tmp_path: Path, encoder: Path) -> 
 def test_a_folder_without_a_model_says_what_is_missing(tmp_path: Path, encoder: Path) -> None:
     (encoder / "tokenizer.json").unlink()
     with pytest.raises(ModelUnavailable, match=r"READINGROOM_EMBEDDER is encoder.*tokenizer\.json"):
-        Embedder(tmp_path, own_model=encoder).load()
+        Embedder(tmp_path, own_model_folder=encoder).load()
     (encoder / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelUnavailable, match="cannot be read"):
-        Embedder(tmp_path, own_model=encoder).load()
+        Embedder(tmp_path, own_model_folder=encoder).load()
     with pytest.raises(ModelUnavailable, match="READINGROOM_RERANKER"):
         Reranker(tmp_path / "nowhere").score_texts("flood", ["water"])
 
@@ -137,7 +139,7 @@ def test_a_cross_encoder_reads_the_first_results_again(tmp_path: Path, encoder: 
     # It likes trees, and nothing else.
     likings = np.array([[30.0 if word == "trees" else -9.0] for word in WORDS], np.float32)
     reranker = Reranker(write_model(tmp_path / "reranker", likings))
-    embedder = Embedder(tmp_path, own_model=encoder)
+    embedder = Embedder(tmp_path, own_model_folder=encoder)
     hits = [make_hit("a", "bicycle racks", 0.9), make_hit("b", "trees", 0.3)]
     assert [hit.id for hit in rank_hits("cycle parking", [hits], embedder)] == [
         "policy:a",
@@ -178,7 +180,7 @@ def test_a_model_that_gives_no_usable_numbers_is_refused(tmp_path: Path) -> None
     )
     for folder in (uneven, doubled, write_model(tmp_path / "nan", MEANINGS * np.nan)):
         with pytest.raises(ModelUnavailable):
-            Embedder(tmp_path, own_model=folder).embed_batch(["flood", "flood water trees"])
+            Embedder(tmp_path, own_model_folder=folder).embed_batch(["flood", "flood water trees"])
         with pytest.raises(ModelUnavailable):
             Reranker(folder).score_texts("flood", ["water", "trees and water"])
 
@@ -198,7 +200,7 @@ def test_a_model_reads_no_file_outside_of_its_folder(
         table.external_data.add(key=key, value=value)
     (encoder / "model.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(ModelUnavailable, match="cannot be read"):
-        Embedder(tmp_path, own_model=encoder).load()
+        Embedder(tmp_path, own_model_folder=encoder).load()
 
 
 @requirement("engine:own-models")
@@ -207,5 +209,5 @@ def test_the_runtime_is_told_to_report_nothing(
 ) -> None:
     calls: list[str] = []
     monkeypatch.setattr(onnxruntime, "disable_telemetry_events", lambda: calls.append("disabled"))
-    Embedder(tmp_path, own_model=encoder).load()
+    Embedder(tmp_path, own_model_folder=encoder).load()
     assert calls == ["disabled"]

@@ -15,7 +15,7 @@ from readingroom.engine.ranking import (
     measure_evidence,
     rank_passages,
 )
-from readingroom.engine.stems import Stemmer, shared_stemmer
+from readingroom.engine.stems import Stemmer, get_shared_stemmer
 from tests.requirements import requirement
 
 
@@ -23,11 +23,11 @@ class Corpus:
     """The statistics of a handful of texts."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._stems = [set(shared_stemmer().split_stems(text)) for text in texts]
+        self._stems = [set(get_shared_stemmer().stem_significant_words(text)) for text in texts]
         self.document_count = len(texts)
         self.average_length = sum(len(text.split()) for text in texts) / len(texts)
 
-    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+    def read_document_frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
         return {stem: sum(stem in text for text in self._stems) for stem in stems}
 
 
@@ -48,8 +48,8 @@ def test_stems_are_counted_as_they_are_split() -> None:
         "Cycling 24 cycles, 24 CYCLED\u2014caf\u00e9s",
     ]
     stemmer = Stemmer()
-    for counts, text in zip(stemmer.count_each(texts), texts, strict=True):
-        assert list(counts.items()) == list(Counter(stemmer.split_stems(text)).items())
+    for counts, text in zip(stemmer.count_stems_of_each(texts), texts, strict=True):
+        assert list(counts.items()) == list(Counter(stemmer.stem_significant_words(text)).items())
 
 
 def make_unit_vector(*values: float) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
@@ -179,23 +179,23 @@ def test_words_of_the_best_passages_find_others_like_them() -> None:
 
 def test_stems_are_those_of_the_word_index() -> None:
     assert map_stems_to_words("Parking, parked PARKS and the parks") == {"park": "parking"}
-    assert shared_stemmer().split_stems("Cafés’ bicycles") == shared_stemmer().split_stems(
-        "cafes bicycle"
-    )
+    assert get_shared_stemmer().stem_significant_words(
+        "Cafés’ bicycles"
+    ) == get_shared_stemmer().stem_significant_words("cafes bicycle")
 
 
 def test_a_passage_that_several_questions_find_is_split_into_stems_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     split_texts: list[str] = []
-    count = Stemmer.count_each
+    count = Stemmer.count_stems_of_each
 
     def watch(self: Stemmer, texts: Iterable[str]) -> list[dict[str, int]]:
         new_texts = list(texts)
         split_texts.extend(new_texts)
         return count(self, new_texts)
 
-    monkeypatch.setattr(Stemmer, "count_each", watch)
+    monkeypatch.setattr(Stemmer, "count_stems_of_each", watch)
     passage = ProposedPassage("1", "A passage that no other test has: cycle parking.", None)
     statistics = Corpus(TEXTS)
     for question in ("cycle parking", "a covered entrance", "flood zones"):
@@ -207,9 +207,9 @@ def test_the_question_s_words_are_weighed_once_where_nothing_improves_it() -> No
     asked_stems: list[tuple[str, ...]] = []
 
     class WatchedCorpus(Corpus):
-        def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+        def read_document_frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
             asked_stems.append(tuple(stems))
-            return super().frequencies(stems)
+            return super().read_document_frequencies(stems)
 
     weights = replace(RANKING_WEIGHTS, feedback_weight=0.0, expansion_share=0.0)
     rank_passages(

@@ -18,7 +18,7 @@ from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import ScoredPassage, look_again
 from readingroom.engine.index import EmbeddedIndex
 from readingroom.engine.second_look import (
-    MAX_READ_AGAIN,
+    MAX_PASSAGES_READ_AGAIN,
     postpone_second_look,
     rescore_passages,
 )
@@ -93,7 +93,7 @@ def test_what_is_not_read_again_stays_behind_what_is_in_its_order() -> None:
     passages = list_passages(*(0.6 - 0.05 * number for number in range(10)))
     reranker = ListedLikings(p4=5.0)
     again = look_again(QUESTION, passages, fetch_ids_as_texts, reranker)
-    assert reranker.read_texts == [f"p{number}" for number in range(MAX_READ_AGAIN)]
+    assert reranker.read_texts == [f"p{number}" for number in range(MAX_PASSAGES_READ_AGAIN)]
     assert [passage.passage_id for passage in again] == [
         "p4",
         *(f"p{number}" for number in range(10) if number != 4),

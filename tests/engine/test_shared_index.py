@@ -70,9 +70,9 @@ def test_the_same_commands_give_the_same_answers(
     embedded, shared = both
     with pytest.MonkeyPatch.context() as patch:
         # At 0 every search by meaning asks the copy of the vectors.
-        patch.setattr(counts, "MAX_EXACT_COUNT", exact_rows)
-        patch.setattr(counts, "_TOTALS_CACHE_SECONDS", -1.0)
-        patch.setattr(counts, "_PASSING_CACHE_SECONDS", -1.0)
+        patch.setattr(counts, "MAX_CHUNKS_COMPARED_IN_SQL", exact_rows)
+        patch.setattr(counts, "_COUNTS_CACHE_SECONDS", -1.0)
+        patch.setattr(counts, "_PASSING_COUNT_CACHE_SECONDS", -1.0)
         for index in both:
             index.delete_chunks(index.read_chunks().ids)
             for command in commands:
@@ -136,7 +136,7 @@ def test_chunks_of_an_older_release_are_embedded_under_their_headings(
         with collection.database.hold_lock("embed anew policy_docs"):
             for step in index.list_warm_up_steps():  # another process is at it
                 step()
-            assert len(collection.get_without_field("embedded_under")) == 2
+            assert len(collection.get_chunks_without_field("embedded_under")) == 2
         for _ in range(2):
             for step in index.list_warm_up_steps():
                 step()

@@ -5,7 +5,7 @@ from importlib.resources import files
 import pytest
 
 from readingroom.engine.ranking import ProposedPassage, rank_passages
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import get_shared_stemmer
 from readingroom.engine.vocabulary import (
     _FILLER_WORDS,
     Vocabulary,
@@ -75,12 +75,12 @@ def test_every_wording_is_looked_up_by_the_beginning_of_its_first_stem() -> None
     """Only wordings that begin like a stem of the question are stemmed, so no other may match."""
     text = files("readingroom.engine").joinpath("vocabulary.tsv").read_text("utf-8")
     wordings = [line.split("\t")[0] for line in text.splitlines()]
-    shared_stemmer().split_all(" ".join(wordings))
+    get_shared_stemmer().stem_all_words(" ".join(wordings))
     for wording in wordings:
         stems = [
             stem
             for word, stem in zip(
-                split_words(wording), shared_stemmer().split_all(wording), strict=True
+                split_words(wording), get_shared_stemmer().stem_all_words(wording), strict=True
             )
             if word not in _FILLER_WORDS
         ]

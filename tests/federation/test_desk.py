@@ -475,8 +475,9 @@ async def test_a_client_older_than_links_gets_none(served: Served) -> None:
         "clientInfo": {"name": "old", "version": "0"},
     }
     call = {"name": "list_policy_revisions", "arguments": {"source": "NPPF"}}
-    async with httpx2.AsyncClient(base_url=served.url, headers=headers, trust_env=False) as web:
-        web.timeout = httpx2.Timeout(HANG_SECONDS)
+    async with httpx2.AsyncClient(
+        base_url=served.url, headers=headers, timeout=HANG_SECONDS, trust_env=False
+    ) as web:
         started = await web.post("/mcp", json=make_rpc("initialize", opening))
         web.headers["Mcp-Session-Id"] = started.headers["mcp-session-id"]
         await web.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"})

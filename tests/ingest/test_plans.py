@@ -314,6 +314,7 @@ UNMARKED_COUNCIL_PLANS = (
     *("harrowmere_sites", "aldermouth_plan_2021", "severnmoor_joint_strategy"),
     *("estershire_minerals_and_waste_plan", "east_merrow_local_plan_2031"),
     "ellerdene_and_moorside_joint_local_plan",
+    *("thornhythe_local_plan_2041", "ottersdale_site_allocations_and_development_management"),
 )
 
 

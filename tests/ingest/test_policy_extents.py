@@ -16,8 +16,9 @@ from readingroom.ingest.read.formats.pdf import read_raw_page
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line, RawPage
 from readingroom.ingest.structure.layout import rejoin_words
 from tests.ingest.test_plans import PROSE, REASON, draw_box, get_text, list_policies, read_plan
+from tests.ingest.test_policy_marks import draw_table, list_words
 from tests.requirements import requirement
-from tests.support.papers import Paper
+from tests.support.papers import LEFT, Paper
 
 
 def write_boxed_policy(made: Paper, top: float, height: float, heading: str, text: str) -> None:
@@ -69,7 +70,7 @@ def test_letters_of_a_font_without_heights_are_all_of_one_size() -> None:
     with pypdfium2.PdfDocument(flat_content) as pdf_document:
         lines = read_raw_page(pdf_document, 0).lines
 
-    assert [line.size for line in lines] == pytest.approx([lines[0].size] * 4)
+    assert [line.letter_height for line in lines] == pytest.approx([lines[0].letter_height] * 4)
     assert [line.bottom - lines[-1].bottom for line in lines] == pytest.approx([45, 30, 15, 0])
 
 
@@ -259,3 +260,61 @@ def test_numbers_that_hang_are_found_though_no_gap_divides_the_paragraphs() -> N
     assert len(list_policies(document)) == 10
     for policy in list_policies(document):
         assert get_text(document, policy).split()[3:] == PROSE.split()
+
+
+@pytest.mark.parametrize(
+    ("announcement", "caption", "caption_left"),
+    [
+        ("The sites in the table below are allocated in this plan.", "Table 3: Sites", LEFT + 17),
+        ("They are allocated, subject to what Appendix 3 says.", "Table 3: Sites", LEFT + 17),
+        ("They are allocated, subject to what Appendix 3 says.", "Table H1: Sites", LEFT + 17),
+        ("The sites that are allocated are as follows:", "Table 4.2 Sites", LEFT),
+    ],
+)
+@requirement("ingest:sections:boxes")
+def test_a_table_with_a_caption_is_a_part_of_a_policy_that_is_set_in(
+    announcement: str, caption: str, caption_left: float
+) -> None:
+    made = Paper(footer="#")
+    for number in range(1, 5):
+        made.move_to(760)
+        made.write(REASON * 3)
+        made.move_to(620)
+        made.write(f"Policy M{number}: Sand", bold=True, size=12, left=LEFT + 17)
+        made.write(f"Rule {number}. {PROSE} {announcement}", left=LEFT + 17)
+        made.write(caption, left=caption_left)
+        made.canvas.setFont("Helvetica", 10)
+        draw_table(made, 500, [["Site", "Tonnes"], ["Cow Pasture", "1,900"], ["Ings", "2,450"]])
+        made.move_to(440)
+        made.write("Beyond these, sand will be dug only where it is needed.", left=LEFT + 17)
+        made.move_to(380)
+        made.write(REASON * 3)
+        made.turn()
+
+    document = read_plan(made.done())
+
+    for number in range(1, 5):
+        expected = (
+            f"Policy M{number}: Sand Rule {number}. {PROSE} {announcement} {caption} Site Tonnes"
+            " Cow Pasture 1,900 Ings 2,450 Beyond these, sand will be dug only where it is needed."
+        )
+        assert list_words(document, f"Policy M{number}") == expected.split()
+
+
+@pytest.mark.parametrize(
+    "heading", ["MONITORING", "DELIVERY", "REASONS", "JUSTIFICATION", "EVIDENCE BASE", "INDICATORS"]
+)
+@requirement("ingest:sections:tails")
+def test_a_heading_in_capitals_ends_a_policy_as_one_in_bold_does(heading: str) -> None:
+    made = Paper(footer="#")
+    for number in range(1, 5):
+        made.write(f"Policy M{number}: Sand", bold=True, size=12)
+        made.write(f"Rule {number}. {PROSE}")
+        made.write(heading, size=10)
+        made.write("Permissions that were granted, of which there should be none.")
+
+    document = read_plan(made.done())
+
+    for number in range(1, 5):
+        expected = f"Policy M{number}: Sand Rule {number}. {PROSE}"
+        assert list_words(document, f"Policy M{number}") == expected.split()

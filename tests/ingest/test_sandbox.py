@@ -4,7 +4,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,13 +85,9 @@ async def test_memory_is_held_to_its_limit() -> None:
 
 @requirement("ingest:sandbox:time")
 async def test_a_hang_ends_at_the_wall_limit_or_after_a_long_silence() -> None:
-    began = time.monotonic()
-
     for limits in (ReadingLimits(wall_seconds=0.5), ReadingLimits(silent_seconds=0.5)):
         with pytest.raises(ExtractionFailed, match=r"took more than"):
-            await read(make_sandbox_running("import time; time.sleep(60)", limits))
-
-    assert time.monotonic() - began < 50  # and not the minute that it would sleep
+            await read(make_sandbox_running("import time; time.sleep(3600)", limits))
 
 
 @requirement("ingest:sandbox:time")

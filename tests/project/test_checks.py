@@ -1,5 +1,6 @@
 """The checks of `make test` can fail: a licence that may not come in, a part over its budget."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -66,3 +67,22 @@ def test_make_test_runs_the_conformance_suites_on_both_wires() -> None:
 
     assert "tests.conformance.run" in planned
     assert {suite.wire for suite in SUITES} == {"2025-11-25", "2026-07-28"}
+
+
+def test_no_request_of_a_test_gives_up_before_a_busy_machine_answers() -> None:
+    """The client's own five seconds are too few beside other work."""
+    hurried = [
+        f"{path.relative_to(ROOT)}:{call.lineno}"
+        for path in (ROOT / "tests").rglob("*.py")
+        if "node_modules" not in path.parts and "httpx2." in (text := path.read_text("utf-8"))
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in _HTTP_CALLS
+        if not {"timeout", "transport", None} & {keyword.arg for keyword in call.keywords}
+    ]
+    assert hurried == []
+
+
+_HTTP_CALLS = {
+    f"httpx2.{name}"
+    for name in ("get", "post", "put", "delete", "options", "stream", "request", "Client")
+} | {"httpx2.AsyncClient"}

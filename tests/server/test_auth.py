@@ -26,11 +26,15 @@ from tests.support.kit import (
     connect_http,
     connect_sse,
     invoke,
+    make_app,
     make_rpc,
+    open_app_client,
     read_body,
     run,
     serve_room,
 )
+from tests.support.processes import HANG_SECONDS
+from tests.support.specimen import make_specimen
 
 INITIALIZE = make_rpc(
     "initialize",
@@ -75,6 +79,7 @@ def test_a_wrong_token_is_refused(locked_room: Served, token: str) -> None:
     response = httpx2.get(
         locked_room.url + "/text/mcp",
         headers=[(b"authorization", b"Bearer " + token.encode("latin-1"))],
+        timeout=HANG_SECONDS,
         trust_env=False,
     )
     assert read_refusal(response) == make_unauthorized_answer("Invalid bearer token")
@@ -95,7 +100,9 @@ def test_another_scheme_or_an_empty_token_is_refused(locked_room: Served, header
 @requirement("policy:FR-010:scheme")
 def test_two_authorization_headers_are_refused(locked_room: Served) -> None:
     twice = [("Authorization", "Bearer sesame"), ("Authorization", "Bearer wrong")]
-    response = httpx2.get(locked_room.url + "/", headers=twice, trust_env=False)
+    response = httpx2.get(
+        locked_room.url + "/", headers=twice, timeout=HANG_SECONDS, trust_env=False
+    )
     assert response.status_code == 401
 
 
@@ -275,7 +282,12 @@ def test_a_session_does_not_pass_to_a_later_key_of_the_same_name(
 def test_a_key_matches_what_a_header_can_carry(tmp_path: Path, key: str, sent: bytes) -> None:
     with serve_room("text", data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
         headers = [(b"authorization", b"Bearer " + sent)]
-        assert httpx2.get(served.url, headers=headers, trust_env=False).status_code == 200
+        assert (
+            httpx2.get(
+                served.url, headers=headers, timeout=HANG_SECONDS, trust_env=False
+            ).status_code
+            == 200
+        )
 
 
 def test_a_key_of_blanks_is_refused(tmp_path: Path) -> None:
@@ -336,15 +348,18 @@ def test_a_public_address_is_served_with_a_key_or_with_insecure(tmp_path: Path, 
 
 
 @requirement("room:limits")
-def test_guessing_keys_is_rate_limited(tmp_path: Path) -> None:
-    env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "5"}
-    with serve_room("text", data=tmp_path / "data", env=env) as served:
-        guesses = [served.get("/", Authorization=f"Bearer {n}").status_code for n in range(7)]
-        honest = served.get("/", Authorization="Bearer sesame")
-    assert guesses == [401] * 5 + [429] * 2
-    assert honest.status_code == 200
-    refusals = [line for line in served.lines() if line["message"] == "Invalid bearer token"]
-    assert [line["level"] for line in refusals] == ["WARNING"] * 5
+@pytest.mark.anyio
+@pytest.mark.usefixtures("stopped_limits")
+async def test_guessing_keys_is_rate_limited(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = make_app(make_specimen(), data=tmp_path, rate_limit=5, api_key="sesame")
+    keys = [*map(str, range(7)), "sesame"]
+    async with open_app_client(app) as web:
+        answers = [await web.get("/", headers={"Authorization": f"Bearer {key}"}) for key in keys]
+    assert [answer.status_code for answer in answers] == [401] * 5 + [429] * 2 + [200]
+    refusals = [record for record in caplog.records if record.message == "Invalid bearer token"]
+    assert [record.levelname for record in refusals] == ["WARNING"] * 5
 
 
 @requirement("room:keys")
@@ -407,7 +422,7 @@ def test_the_key_of_a_worker_is_no_key_of_a_caller_and_names_are_shared(tmp_path
     key_ring, worker_keys = KeyRing(tmp_path), WorkerKeys(tmp_path)
     secret = worker_keys.add_key("box").encode()
 
-    assert worker_keys.find_worker(secret) == "box"
+    assert worker_keys.find_worker_name(secret) == "box"
     assert key_ring.find_holder(secret) is None
     assert not key_ring.has_keys()
     assert [(key.name, key.worker) for key in worker_keys.list_keys()] == [("box", True)]
@@ -417,7 +432,7 @@ def test_the_key_of_a_worker_is_no_key_of_a_caller_and_names_are_shared(tmp_path
             worker_keys.add_key(taken_name)
     assert worker_keys.revoke_key("box")
     assert not worker_keys.revoke_key("box")
-    assert worker_keys.find_worker(secret) is None
+    assert worker_keys.find_worker_name(secret) is None
 
 
 def test_the_ring_is_read_from_any_thread_also_while_only_workers_have_keys(tmp_path: Path) -> None:

@@ -686,8 +686,8 @@ def test_registering_without_end_fills_no_disk(tmp_path: Path) -> None:
     store = GrantStore(tmp_path, clock_function=lambda: float(next(moments)))
     for number in range(MAX_CLIENTS + 50):
         store.add_client(f"client-{number}", "{}")
-    assert store.find_client("client-0") is None
-    assert store.find_client(f"client-{MAX_CLIENTS + 49}") == "{}"
+    assert store.find_client_metadata("client-0") is None
+    assert store.find_client_metadata(f"client-{MAX_CLIENTS + 49}") == "{}"
 
 
 def test_a_client_with_a_grant_is_kept_and_codes_end(tmp_path: Path) -> None:
@@ -701,7 +701,7 @@ def test_a_client_with_a_grant_is_kept_and_codes_end(tmp_path: Path) -> None:
     for number in range(MAX_CLIENTS + 50):
         now[0] += 0.01
         store.add_client(f"client-{number}", "{}")
-    assert store.find_client("kept") == "{}"
+    assert store.find_client_metadata("kept") == "{}"
     assert store.find_token("code", code)
     now[0] += AUTHORIZATION_CODE_SECONDS + 1
     assert store.find_token("code", code) is None

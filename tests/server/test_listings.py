@@ -9,6 +9,7 @@ from mcp.shared.exceptions import MCPError
 
 from tests.requirements import requirement
 from tests.support.kit import LEGACY, MODERN, Served, connect_http, read_body, run, serve_room
+from tests.support.processes import HANG_SECONDS
 
 pytestmark = [pytest.mark.anyio, requirement("room:listings")]
 
@@ -62,7 +63,12 @@ async def test_the_setting_says_what_is_listed_by_default(tmp_path: Path) -> Non
         assert "policy_snapshot" not in await list_names(f"{served.url}/mcp")
         assert "get_kb_content" in await list_names(f"{served.url}/mcp")
         assert "policy_snapshot" in await list_names(f"{served.url}/mcp?bases=all")
-        page = httpx2.get(f"{served.url}/desk/mcp", headers={"Accept": "text/html"})
+        page = httpx2.get(
+            f"{served.url}/desk/mcp",
+            headers={"Accept": "text/html"},
+            timeout=HANG_SECONDS,
+            trust_env=False,
+        )
         assert "search, fetch and assess" in page.text
     env = {"READINGROOM_FACE_TOOLS": "nothing", "READINGROOM_DATA": str(tmp_path / "data")}
     failed = run("serve", "--port", "0", env=env)

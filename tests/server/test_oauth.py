@@ -52,6 +52,7 @@ from tests.support.kit import (
     run,
     serve_room,
 )
+from tests.support.processes import HANG_SECONDS
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 GUARDED = ("/mcp", "/federal/mcp", "/v1/bills")
@@ -377,7 +378,7 @@ def _make_client_provider(url: str) -> OAuthClientProvider:
     agreed: list[str] = []
 
     async def agree(address: str) -> None:
-        async with httpx2.AsyncClient(trust_env=False) as web:
+        async with httpx2.AsyncClient(timeout=HANG_SECONDS, trust_env=False) as web:
             agreed.append((await web.get(address)).headers["location"])
 
     async def come_back() -> AuthorizationCodeResult:
@@ -716,7 +717,10 @@ def test_what_tells_of_the_federal_base_is_open_and_nothing_beside_it(guarded: S
         assert guarded.get(path, Accept="text/html").status_code == 401, path
     assert guarded.get("/.well-known/").status_code == 401
     assert guarded.get(f"{WELL_KNOWN}/text/mcp").json()["authorization_servers"] == [guarded.url]
-    assert httpx2.post(guarded.url + WELL_KNOWN, trust_env=False).status_code == 405
+    assert (
+        httpx2.post(guarded.url + WELL_KNOWN, timeout=HANG_SECONDS, trust_env=False).status_code
+        == 405
+    )
 
 
 @requirement("federal:auth:disabled", "federal:auth:oauth")

@@ -14,7 +14,7 @@ from tests.storage.test_keyvalue import find_server_pid
 from tests.support.federal.base import HashedWords
 from tests.support.kit import serve_room
 from tests.support.postgres import PostgresServer, make_database
-from tests.support.processes import wait_until
+from tests.support.processes import HANG_SECONDS, wait_until
 from tests.support.valkey import run_valkey
 
 
@@ -45,7 +45,9 @@ def test_a_served_policy_base_survives_the_death_of_its_own_registry(tmp_path: P
     with serve_room("policy", data=data) as served:
         policy = {"source": "NPPF", "title": "The NPPF", "category": "national_policy"}
         url = f"{served.url}/api/v1/policies"
-        assert httpx2.post(url, json=policy, timeout=60, trust_env=False).status_code == 201
+        assert (
+            httpx2.post(url, json=policy, timeout=HANG_SECONDS, trust_env=False).status_code == 201
+        )
         os.kill(find_server_pid(data / "policy" / "registry"), signal.SIGKILL)
         answer = served.get("/api/v1/policies")
         assert [listed["source"] for listed in answer.json()["policies"]] == ["NPPF"]

@@ -169,7 +169,7 @@ async def test_warming_up_fills_the_indexes_of_a_base_that_has_documents(tmp_pat
 
         index = documents.service.store._index
         assert embedder.loads == 1
-        assert index._vectors is not None
+        assert index._vector_index is not None
         assert index._is_word_index_current()
 
 

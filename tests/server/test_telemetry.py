@@ -1,7 +1,6 @@
 """Spans reach a collector when one is configured, and only then."""
 
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -62,8 +61,7 @@ async def test_a_collector_that_does_not_answer_delays_nothing(tmp_path: Path) -
     with serve_room("text", data=tmp_path / "data", env=env) as served:
         async with connect_http(served.url + "/mcp") as client:
             await client.call_tool("get_kb_info")
-        started = time.monotonic()
-        served.process.terminate()
-        served.process.wait(timeout=300)
-    # A busy machine may need seconds to end; an exporter that retries would take a minute.
-    assert time.monotonic() - started < 50
+    told = [line["message"] for line in served.lines() if "opentelemetry" in line["logger"]]
+    assert any("Failed to export" in message for message in told)
+    # Its second is over after one more attempt; with a library's own time it makes several.
+    assert len([message for message in told if "retrying" in message]) <= 1

@@ -67,14 +67,14 @@ async def test_a_client_that_trusts_the_certificate_is_served_over_https(
         assert served.url.startswith("https://127.0.0.1:")
         trusting = ssl.create_default_context(cafile=str(cert))
         async with (
-            httpx2.AsyncClient(verify=trusting, trust_env=False) as web,
+            httpx2.AsyncClient(verify=trusting, timeout=HANG_SECONDS, trust_env=False) as web,
             Client(streamable_http_client(served.url + "/mcp", http_client=web)) as client,
         ):
             assert "get_bill" in {tool.name for tool in (await client.list_tools()).tools}
             told = (await web.get(served.url + "/.well-known/oauth-protected-resource")).json()
             assert told["resource"].startswith(served.url)
         with pytest.raises(httpx2.ConnectError, match="certificate"):
-            httpx2.get(served.url + "/health", trust_env=False)
+            httpx2.get(served.url + "/health", timeout=HANG_SECONDS, trust_env=False)
 
 
 async def test_commands_reach_a_server_of_https(tmp_path: Path, pair: tuple[Path, Path]) -> None:
@@ -112,7 +112,9 @@ async def test_behind_a_proxy_the_public_address_stands_where_clients_read_it(
     env = {"READINGROOM_PUBLIC_URL": f"https://{NAME}", "MCP_API_KEY": "a" * 32}
     with serve_room("federal", data=tmp_path / "data", env=env) as served:
         path = served.url + "/.well-known/oauth-protected-resource"
-        told = httpx2.get(path, headers={"Host": NAME}, trust_env=False).json()
+        told = httpx2.get(
+            path, headers={"Host": NAME}, timeout=HANG_SECONDS, trust_env=False
+        ).json()
     assert told["resource"].startswith(f"https://{NAME}")
 
 

@@ -19,12 +19,12 @@ Make = Callable[[Path, Callable[[], datetime]], Any]
 
 
 def _open_policies(folder: Path, now: Callable[[], datetime]) -> Any:
-    return policies.make_service(folder, **policies.PLAIN, now=now)
+    return policies.make_service(folder, **policies.PLAIN, get_now=now)
 
 
 def _open_documents(folder: Path, now: Callable[[], datetime]) -> Any:
     roots = AllowedFolders("DOCUMENT_ROOTS", (folder / "inbox",), 2**20)
-    bench = IngestContext(**documents.PLAIN, roots=roots, now=now)
+    bench = IngestContext(**documents.PLAIN, roots=roots, get_now=now)
     return DocumentsService(folder, folder / "chroma", bench)
 
 

@@ -22,6 +22,7 @@ from readingroom.storage.jobs.store import (
 from readingroom.storage.postgres.state import SharedJobStore
 from tests.requirements import requirement
 from tests.support.engines import find_database, is_shared
+from tests.support.processes import HANG_SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.both_engines]
 
@@ -93,7 +94,7 @@ async def run_until(
         runner = JobRunner(jobs, handlers)
         await runner.take_over_jobs()
         tasks.start_soon(runner.run_jobs)
-        with anyio.fail_after(300):
+        with anyio.fail_after(HANG_SECONDS):
             while jobs.get_job(job.id).state != state:  # noqa: ASYNC110 (another process may write)
                 await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()
@@ -205,26 +206,26 @@ def test_what_waits_is_bounded_for_each_caller_and_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = open_store(tmp_path)
-    for _ in range(store.MAX_WAITING_JOBS):
+    for _ in range(store.MAX_UNFINISHED_JOBS_PER_CALLER):
         add_with_file(jobs, "key:ann")
     with pytest.raises(TooManyJobs):
         add_with_file(jobs, "key:ann")
     add_with_file(jobs, "key:ben")
-    monkeypatch.setattr(store, "MAX_WAITING_BYTES", 1000)
+    monkeypatch.setattr(store, "MAX_UNFINISHED_BYTES_PER_CALLER", 1000)
     add_with_file(jobs, "key:ben", 900)
     with pytest.raises(TooManyJobs):
         add_with_file(jobs, "key:ben", 100)
-    monkeypatch.setattr(store, "MAX_WAITING_JOBS_OF_ALL", store.MAX_WAITING_JOBS + 2)
+    monkeypatch.setattr(store, "MAX_UNFINISHED_JOBS", store.MAX_UNFINISHED_JOBS_PER_CALLER + 2)
     with pytest.raises(TooManyJobs):
         add_with_file(jobs, "key:cat")
-    monkeypatch.setattr(store, "MAX_WAITING_JOBS_OF_ALL", 1000)
-    monkeypatch.setattr(store, "MIN_FREE_BYTES", 2**80)
+    monkeypatch.setattr(store, "MAX_UNFINISHED_JOBS", 1000)
+    monkeypatch.setattr(store, "MIN_FREE_DISK_BYTES", 2**80)
     with pytest.raises(TooManyJobs):
         add_with_file(jobs, "key:cat")
     jobs.add_job("toy.count", "Without files", {}, "key:cat")
     # Whatever was refused left nothing behind.
     folders = list((tmp_path / "queued" / "toy.count").iterdir())
-    assert len(folders) == (0 if is_shared() else store.MAX_WAITING_JOBS + 2)
+    assert len(folders) == (0 if is_shared() else store.MAX_UNFINISHED_JOBS_PER_CALLER + 2)
 
 
 @requirement("room:jobs")

@@ -88,7 +88,7 @@ async def test_a_killed_owner_takes_the_server_along_and_loses_nothing(tmp_path:
     async with open_key_values(None, folder) as client:  # waits until the old one is gone
         kept = [await client.get(f"key:{number}") for number in range(200)]
     assert kept == [str(number) for number in range(200)]
-    with anyio.move_on_after(120):
+    with anyio.move_on_after(HANG_SECONDS):
         while list_servers(folder):  # noqa: ASYNC110 - the kernel reaps a process when it pleases
             await anyio.sleep(0.05)
     assert list_servers(folder) == []

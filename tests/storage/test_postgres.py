@@ -37,6 +37,7 @@ from tests.engine.test_vectors import FILTERS, make_vector
 from tests.storage.test_chunks import FIELDS, make_chunks
 from tests.support.filters import passes
 from tests.support.postgres import PostgresServer, make_database
+from tests.support.processes import HANG_SECONDS
 
 
 @pytest.fixture
@@ -110,13 +111,13 @@ def test_counts_of_stems_follow_every_write(collection: PostgresCollection) -> N
     )
     collection.upsert_chunks(two)
     assert collection.count_chunks_and_tokens() == (2, 4)
-    assert collection.count_stems(["cycle", "park", "none"]) == {"cycle": 2, "park": 1}
+    assert collection.count_chunks_by_stem(["cycle", "park", "none"]) == {"cycle": 2, "park": 1}
     collection.upsert_chunks(Chunks(["a"], ["park"], [{}], two.vectors[:1]))
     assert collection.count_chunks_and_tokens() == (2, 2)
-    assert collection.count_stems(["cycle", "park"]) == {"cycle": 1, "park": 1}
+    assert collection.count_chunks_by_stem(["cycle", "park"]) == {"cycle": 1, "park": 1}
     collection.delete_chunks(["a", "b"])
     assert collection.count_chunks_and_tokens() == (0, 0)
-    assert collection.count_stems(["cycle", "park"]) == {}
+    assert collection.count_chunks_by_stem(["cycle", "park"]) == {}
 
 
 def test_generations_become_visible_in_their_order(
@@ -129,18 +130,18 @@ def test_generations_become_visible_in_their_order(
         with database.transaction():
             collection.upsert_chunks(make_chunks("slow"))
             begun.set()
-            assert may_end.wait(60)
+            assert may_end.wait(HANG_SECONDS)
 
     writer = threading.Thread(target=write_slowly)
     writer.start()
-    assert begun.wait(60)
+    assert begun.wait(HANG_SECONDS)
     before = collection.generation
     # It began later and is committed first, without waiting for the other.
     collection.upsert_chunks(make_chunks("quick", seed=1))
-    first, touched_first = collection.list_changes(before)
+    first, touched_first = collection.list_changes_since(before)
     may_end.set()
     writer.join()
-    second, touched_second = collection.list_changes(first)
+    second, touched_second = collection.list_changes_since(first)
     assert (touched_first, touched_second) == (["quick"], ["slow"])
     assert before < first < second
 
@@ -327,7 +328,7 @@ def test_a_text_with_a_null_character_is_kept_with_its_offsets(
 def test_texts_are_compared_by_their_bytes(collection: PostgresCollection) -> None:
     ids = ["b", "a", "B", "ä", "A", "_"]
     collection.upsert_chunks(make_chunks(*ids))
-    with collection.read() as connection:
+    with collection.lend_search_connection() as connection:
         rows = connection.execute("SELECT id FROM policy_docs_chunks ORDER BY id").fetchall()
     assert [row[0] for row in rows] == sorted(ids)
 

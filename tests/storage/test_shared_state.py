@@ -117,9 +117,9 @@ def test_registering_without_end_fills_no_table(
             (MAX_CLIENTS + 20,),
         )
     store.add_client("newest", "{}")
-    assert store.find_client("newest") == "{}"
-    assert store.find_client("old-1") is None
-    assert store.find_client(f"old-{MAX_CLIENTS + 20}") == "{}"
+    assert store.find_client_metadata("newest") == "{}"
+    assert store.find_client_metadata("old-1") is None
+    assert store.find_client_metadata(f"old-{MAX_CLIENTS + 20}") == "{}"
 
 
 def test_a_job_of_a_process_that_was_killed_is_done_by_another_with_its_files(

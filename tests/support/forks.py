@@ -19,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -83,7 +84,8 @@ def start_fork(
             stack.callback(os.close, stdout)
             output = os.fdopen(reading, "r")
         request = {"args": list(args), "env": dict(env), "cwd": str(Path.cwd())}
-        pid = _get_parent().ask(request, [nothing.fileno(), stdout, stderr, ending])
+        with _one_asks:
+            pid = _get_parent().ask(request, [nothing.fileno(), stdout, stderr, ending])
     return ForkedProcess(pid, ended, output)
 
 
@@ -116,6 +118,8 @@ class _Parent:
 
 
 _parent: _Parent | None = None
+_one_asks = threading.Lock()
+"""Of threads that ask at once, one could read the id of the other's process, and end that one."""
 
 
 def _get_parent() -> _Parent:

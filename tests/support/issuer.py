@@ -12,6 +12,7 @@ import httpx2
 
 from tests import node
 from tests.support.kit import clean_environment
+from tests.support.processes import HANG_SECONDS
 
 AUDIENCE = "https://room.example.org/mcp"
 SUBJECT = "auth0|ann"
@@ -72,7 +73,9 @@ class Issuer:
         return self._order("asked")
 
     def public_keys(self) -> list[dict[str, Any]]:
-        listed = httpx2.get(f"{self.url}/jwks", trust_env=False).json()["keys"]
+        listed = httpx2.get(f"{self.url}/jwks", timeout=HANG_SECONDS, trust_env=False).json()[
+            "keys"
+        ]
         return list(listed)
 
     def settings(self, **more: str) -> dict[str, str]:

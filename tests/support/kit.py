@@ -150,20 +150,10 @@ def serve_room(
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            _wait_for_end(process)
+            process.wait(timeout=HANG_SECONDS)
         finally:
             process.kill()
             process.stdout.close()
-
-
-def _wait_for_end(process: "subprocess.Popen[str] | ForkedProcess") -> None:
-    try:
-        process.wait(timeout=120)
-    except subprocess.TimeoutExpired:
-        # Seen once: an idle server that stayed after its first signal and left at the second. That
-        # one is enough is what tests/server/test_shutdown.py holds.
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=HANG_SECONDS)
 
 
 def _limit_descriptors(limit: int | tuple[int, int] | None) -> list[str]:
@@ -189,7 +179,9 @@ async def connect_http(
 @contextlib.asynccontextmanager
 async def connect_sse(url: str, key: str | None = None) -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    async with Client(sse_client(url, headers=headers), mode="legacy") as client:
+    async with Client(
+        sse_client(url, headers=headers, timeout=HANG_SECONDS), mode="legacy"
+    ) as client:
         yield client
 
 

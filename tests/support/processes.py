@@ -1,6 +1,7 @@
 """Which processes a test has started, directly or not, and what they hold."""
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -9,6 +10,16 @@ from pathlib import Path
 
 HANG_SECONDS = 900
 """How long a test waits for a process or an answer: many times what a busy machine needs."""
+
+
+def heed_interrupts() -> None:
+    """Let SIGINT end this process, and those it starts, again if it is ignored here.
+
+    So it is in what a shell without job control starts in the background, and what is ignored is
+    ignored in all processes below: one that a test interrupts would go on.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def list_descendants(process: int | None = None) -> set[int]:

@@ -95,7 +95,7 @@ def make_specimen(dialect: ErrorDialect | None = None, folder: Path | None = Non
         service=notes,
         keeps_sessions=True,
         serves_sse=True,
-        routers=lambda: (_router(notes),),
+        get_routers=lambda: (_router(notes),),
         lifespan=notes.open_for_reading,
     )
 

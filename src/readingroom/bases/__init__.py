@@ -13,7 +13,7 @@ BASES: dict[str, BaseSpec] = {
 
 
 def open_bases(
-    names: Iterable[str], settings: RoomSettings, bases: Mapping[str, BaseSpec] = BASES
+    base_names: Iterable[str], settings: RoomSettings, specs_by_name: Mapping[str, BaseSpec] = BASES
 ) -> tuple[KnowledgeBase, ...]:
     """Open these bases, each with the same settings."""
-    return tuple(bases[name].open_base(settings) for name in names)
+    return tuple(specs_by_name[name].open_base(settings) for name in base_names)

@@ -20,7 +20,7 @@ from readingroom.console.options import (
 from readingroom.console.sample import open_sample_settings
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.weights import load_weights
+from readingroom.engine.embedding.weights import get_weights_folder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.commands import Ask
 from readingroom.federation.models import DeskSearch
@@ -81,7 +81,7 @@ def _describe_missing_model(search_answer: dict[str, Any], settings: RoomSetting
     if any((hit["parts"] or {}).get("semantic") is not None for hit in search_answer["results"]):
         return
     try:
-        load_weights(settings.models_folder, settings.embedding_model_dir)
+        get_weights_folder(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable as error:
         yield (
             f"(Searched by words alone: {error.message.rstrip('.')}. `readingroom model install` "

@@ -22,7 +22,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import CONFIGURATION_FILE, make_sandbox_environment, reveal_secret
 from readingroom.engine.embedding.cross_encoder.reranker import PACKAGE_NAME
 from readingroom.engine.embedding.shared import find_shared_reranker
-from readingroom.engine.embedding.weights import load_weights
+from readingroom.engine.embedding.weights import get_weights_folder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.room import FEDERATION_PORT
 from readingroom.ingest.confine.process import describe_confinement_gaps
@@ -128,7 +128,7 @@ def check_disk(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_model(settings: ServerSettings) -> Iterator[Complaint]:
     try:
-        load_weights(settings.models_folder, settings.embedding_model_dir)
+        get_weights_folder(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable as error:
         remedy_text = "readingroom model install; until then searches go by words only"
         yield _make_check_complaint("model", error.message, remedy_text)

@@ -152,7 +152,7 @@ def _read_comparable_content(file_path: Path) -> object:
     if file_path.suffix == ".db":
         with closing(open_untrusted(file_path)) as db:
             table_names = [
-                table_row[0] for table_row in db.execute(db.dialect.table_names).fetchall()
+                table_row[0] for table_row in db.execute(db.dialect.table_names_sql).fetchall()
             ]
             return {
                 table_name: sorted(

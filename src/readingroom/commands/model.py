@@ -6,7 +6,7 @@ from readingroom.console.options import add_common_options, print_result
 from readingroom.core.progress import no_progress_sync
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import find_shared_reranker, get_shared_embedder
-from readingroom.engine.embedding.weights import Weights, download_weights, load_weights
+from readingroom.engine.embedding.weights import WeightsFolder, download_weights, get_weights_folder
 from readingroom.engine.errors import ModelUnavailable
 
 
@@ -20,7 +20,7 @@ def model() -> None:
 def install(settings: RoomSettings, as_json: bool) -> None:
     """Fetch the embedding model (90 MB, pinned by checksum) unless one is here already."""
     try:
-        model_weights = load_weights(settings.models_folder, settings.embedding_model_dir)
+        model_weights = get_weights_folder(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable:
         if settings.embedding_model_dir is not None:
             raise
@@ -49,7 +49,7 @@ def build(settings: RoomSettings, as_json: bool) -> None:
     )
 
 
-def _download_model(settings: RoomSettings, is_quiet: bool) -> Weights:
+def _download_model(settings: RoomSettings, is_quiet: bool) -> WeightsFolder:
     def print_progress(done_bytes: float, total_bytes: float | None, file_name: str | None) -> None:
         percent_text = (
             f"{100 * done_bytes // total_bytes:3.0f} %"

@@ -19,7 +19,7 @@ from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import MODELS_FOLDER, RoomSettings
 from readingroom.demo.corpus import compute_corpus_digest
 from readingroom.engine.embedding.machine import count_cores
-from readingroom.engine.embedding.weights import download_weights, load_weights
+from readingroom.engine.embedding.weights import download_weights, get_weights_folder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import (
@@ -97,7 +97,7 @@ def _load_sample(
 def ensure_model(settings: RoomSettings, announce_step: AnnounceStep) -> bool:
     """Return whether documents can be embedded; a model that is missing is fetched first."""
     try:
-        load_weights(settings.models_folder, settings.embedding_model_dir)
+        get_weights_folder(settings.models_folder, settings.embedding_model_dir)
         return True
     except ModelUnavailable as error:
         model_error = error
@@ -143,7 +143,8 @@ class SampleLoader:
         ]
         self._waiting_bases = deque(
             sorted(
-                (steps for steps in first_steps_of_bases if steps), key=lambda steps: steps[0].turn
+                (steps for steps in first_steps_of_bases if steps),
+                key=lambda steps: steps[0].start_order,
             )
         )
         self._last_steps = [

@@ -56,12 +56,13 @@ def find_page_numbers(span: Span, page_starts: Sequence[int]) -> list[int]:
     `page_starts` holds the offset at which each page begins. A page without text begins where the
     next one does, and no span touches it.
     """
-    first_page = max(1, bisect_right(page_starts, span.start_offset))
-    last_page = bisect_left(page_starts, span.end_offset)
+    first_page_number = max(1, bisect_right(page_starts, span.start_offset))
+    last_page_number = bisect_left(page_starts, span.end_offset)
     return [
         page_number
-        for page_number in range(first_page, last_page + 1)
-        if page_number == last_page or page_starts[page_number - 1] < page_starts[page_number]
+        for page_number in range(first_page_number, last_page_number + 1)
+        if page_number == last_page_number
+        or page_starts[page_number - 1] < page_starts[page_number]
     ]
 
 
@@ -81,15 +82,15 @@ class _Splitter:
             self._add_window_spans(start_offset, end_offset)
             return
         edges = self._find_edges(start_offset, end_offset, CHUNK_SEPARATORS[separator_level])
-        small_edges = [start_offset]
+        small_part_edges = [start_offset]
         for part_start, part_end in pairwise(edges):
             if part_end - part_start < self._max_size:
-                small_edges.append(part_end)
+                small_part_edges.append(part_end)
                 continue
-            self._add_merged_spans(small_edges)
+            self._add_merged_spans(small_part_edges)
             self.add_spans_of_part(part_start, part_end, separator_level + 1)
-            small_edges = [part_end]
-        self._add_merged_spans(small_edges)
+            small_part_edges = [part_end]
+        self._add_merged_spans(small_part_edges)
 
     def _find_separator_level(
         self, start_offset: int, end_offset: int, separator_level: int

@@ -14,14 +14,16 @@ from readingroom.storage.chunks import Chunks
 CONTEXT_FIELD = "embedded_under"
 """The name of the context in a chunk's metadata; a chunk without it was embedded bare."""
 _CONTEXTS_PER_BATCH = 64  # at a time: a shutdown waits for no more
-_MAX_CONTEXT_CHARS = 160  # characters; the model reads about 1,000, and a chunk has 800 of its own
+_MAX_HEADING_CONTEXT_CHARS = (
+    160  # characters; the model reads about 1,000, and a chunk has 800 of its own
+)
 
 
 def make_heading_context(headings: Iterable[str]) -> str:
     """Return the title and headings above a passage, outermost first, each of them once."""
     unique_headings = dict.fromkeys(" ".join(heading.split()) for heading in headings)
     return ". ".join(unique_heading for unique_heading in unique_headings if unique_heading)[
-        :_MAX_CONTEXT_CHARS
+        :_MAX_HEADING_CONTEXT_CHARS
     ].strip()
 
 
@@ -75,22 +77,22 @@ def embed_in_context(
 
 def select_unchanged_chunks(renewed_chunks: Chunks, current_chunks: Chunks) -> Chunks:
     """Return the renewed chunks whose text is still there, with the metadata of now."""
-    current_metadatas = dict(zip(current_chunks.ids, current_chunks.metadatas, strict=True))
-    current_texts = dict(zip(current_chunks.ids, current_chunks.texts, strict=True))
+    current_metadata_by_id = dict(zip(current_chunks.ids, current_chunks.metadatas, strict=True))
+    current_text_by_id = dict(zip(current_chunks.ids, current_chunks.texts, strict=True))
     unchanged_indexes = [
         renewed_index
         for renewed_index, (chunk_id, chunk_text) in enumerate(
             zip(renewed_chunks.ids, renewed_chunks.texts, strict=True)
         )
-        if current_texts.get(chunk_id) == chunk_text
-        and CONTEXT_FIELD not in current_metadatas[chunk_id]
+        if current_text_by_id.get(chunk_id) == chunk_text
+        and CONTEXT_FIELD not in current_metadata_by_id[chunk_id]
     ]
     return Chunks(
         [renewed_chunks.ids[renewed_index] for renewed_index in unchanged_indexes],
         [renewed_chunks.texts[renewed_index] for renewed_index in unchanged_indexes],
         [
             {
-                **current_metadatas[renewed_chunks.ids[renewed_index]],
+                **current_metadata_by_id[renewed_chunks.ids[renewed_index]],
                 CONTEXT_FIELD: renewed_chunks.metadatas[renewed_index][CONTEXT_FIELD],
             }
             for renewed_index in unchanged_indexes

@@ -14,7 +14,7 @@ from readingroom.engine.confidence import (
 from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.ranking import Relevance
 from readingroom.engine.second_look import (
-    MAX_READ_AGAIN,
+    MAX_PASSAGES_READ_AGAIN,
     is_second_look_postponed,
     rescore_passages,
 )
@@ -44,7 +44,7 @@ class ScoredPassage:
 
     passage_id: str
     score: float
-    parts: ScoreParts
+    score_parts: ScoreParts
 
 
 def rank_proposals(
@@ -103,7 +103,7 @@ def look_again(
     """
     if reranker is None or is_second_look_postponed() or parse_query(query).phrases:
         return list(passages)
-    first_ids = [passage.passage_id for passage in passages[:MAX_READ_AGAIN]]
+    first_ids = [passage.passage_id for passage in passages[:MAX_PASSAGES_READ_AGAIN]]
     texts_by_id = fetch_texts(first_ids)
     new_scores = rescore_passages(
         query,

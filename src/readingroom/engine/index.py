@@ -52,20 +52,20 @@ class ChunkHit:
 
     chunk_id: str
     score: float
-    parts: ScoreParts
+    score_parts: ScoreParts
 
     @property
     def relevance_score(self) -> float:
         """The cosine of its vector with the query's; where there is none, the score."""
-        return self.score if self.parts.semantic is None else self.parts.semantic
+        return self.score if self.score_parts.semantic is None else self.score_parts.semantic
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The hits of a search, best first; `degraded` says why meaning was left out, if it was."""
+    """The hits of a search, best first; `degraded_reason` says why meaning was left out, if so."""
 
     hits: list[ChunkHit]
-    degraded: str | None = None
+    degraded_reason: str | None = None
 
 
 class ChunkIndex(Protocol):
@@ -202,7 +202,7 @@ class CollectionIndex(ChunkIndex):
         By meaning they are ordered by the cosine; by words and by both, by their score. Where there
         is no model, words alone rank them and the ranking says that it is degraded.
         """
-        vector, degraded = self._try_embed_query(query, mode)
+        vector, degraded_reason = self._try_embed_query(query, mode)
         used_mode: Mode = "lexical" if vector is None else mode
         # By one side alone the others cannot come first, so they need not be read.
         proposal_count = max(PROPOSALS_PER_SEARCH, k) if used_mode == "hybrid" else k
@@ -220,9 +220,10 @@ class CollectionIndex(ChunkIndex):
                 query, passages, self._fetch_texts_in_context, self.embedder.reranker
             )
         hits = [
-            ChunkHit(passage.passage_id, passage.score, passage.parts) for passage in passages[:k]
+            ChunkHit(passage.passage_id, passage.score, passage.score_parts)
+            for passage in passages[:k]
         ]
-        return Ranking(hits, degraded)
+        return Ranking(hits, degraded_reason)
 
     def search_words(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
         """Return the k chunks that match the words of the query best."""
@@ -297,7 +298,7 @@ class CollectionIndex(ChunkIndex):
 class EmbeddedIndex(CollectionIndex):
     """The index of a collection in this process: its vectors in memory, its words in a file.
 
-    `words` is the path of the word index, a file that may be deleted at any time.
+    `word_index_path` is that of the word index, a file that may be deleted at any time.
     """
 
     def __init__(
@@ -305,22 +306,22 @@ class EmbeddedIndex(CollectionIndex):
         collection: StoredCollection,
         filter_fields: FilterFields,
         embedder: Embedder,
-        words_path: Path,
+        word_index_path: Path,
         list_contexts: ListContexts | None = None,
     ) -> None:
         self.collection = collection
         self._list_contexts = list_contexts
         self.embedder = embedder
         self._filter_fields = filter_fields
-        self._words_path = words_path
-        self._words = self._open_word_index()
-        self._vectors: VectorIndex | None = None
+        self._word_index_path = word_index_path
+        self._word_index = self._open_word_index()
+        self._vector_index: VectorIndex | None = None
         self._recent_chunks = _make_chunk_cache()
         self._write_lock = threading.RLock()
 
     def close(self) -> None:
         """Close the word index; nothing may be searching."""
-        self._words.close()
+        self._word_index.close()
 
     # --- writing: the collection first, then what is derived from it ---
 
@@ -333,46 +334,46 @@ class EmbeddedIndex(CollectionIndex):
             return
         with self._write_lock:
             self.collection.claim_embedding(self.embedder.identity)
-            with self._enclose_write() as lexical_index:
+            with self._enclose_write() as word_index:
                 self.collection.upsert_chunks(chunks)
-                if self._vectors is not None and not len(self._vectors):
+                if self._vector_index is not None and not len(self._vector_index):
                     # Nothing said yet how long vectors are; the next search fills it anew.
-                    self._vectors = None
-                if self._vectors is not None:
-                    self._vectors.upsert_rows(chunks.ids, chunks.vectors, chunks.metadatas)
-                if lexical_index is not None:
-                    lexical_index.upsert_documents(
+                    self._vector_index = None
+                if self._vector_index is not None:
+                    self._vector_index.upsert_rows(chunks.ids, chunks.vectors, chunks.metadatas)
+                if word_index is not None:
+                    word_index.upsert_documents(
                         _make_lexical_documents(chunks), self.collection.generation
                     )
 
     def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
-        with self._enclose_write() as lexical_index:
+        with self._enclose_write() as word_index:
             self.collection.update_metadata(chunk_ids, metadatas)
-            if self._vectors is not None:
-                self._vectors.update_metadata(chunk_ids, metadatas)
-            if lexical_index is not None:
-                lexical_index.update_metadata(chunk_ids, metadatas, self.collection.generation)
+            if self._vector_index is not None:
+                self._vector_index.update_metadata(chunk_ids, metadatas)
+            if word_index is not None:
+                word_index.update_metadata(chunk_ids, metadatas, self.collection.generation)
 
     def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         if not chunk_ids:
             return
-        with self._enclose_write() as lexical_index:
+        with self._enclose_write() as word_index:
             self.collection.delete_chunks(chunk_ids)
-            if self._vectors is not None:
-                self._vectors.delete_rows(chunk_ids)
-            if lexical_index is not None:
-                lexical_index.delete_documents(chunk_ids, self.collection.generation)
+            if self._vector_index is not None:
+                self._vector_index.delete_rows(chunk_ids)
+            if word_index is not None:
+                word_index.delete_documents(chunk_ids, self.collection.generation)
 
     def rebuild_indexes(self) -> None:
         """Build both indexes anew from the collection, when they are next needed."""
         with self._write_lock:
-            self._words.close()
+            self._word_index.close()
             # A word index without its file has no generation, so it is filled at the next search.
-            self._words_path.unlink(missing_ok=True)
-            self._words = self._open_word_index()
-            self._vectors = None
+            self._word_index_path.unlink(missing_ok=True)
+            self._word_index = self._open_word_index()
+            self._vector_index = None
             self._recent_chunks = _make_chunk_cache()
 
     # --- reading ---
@@ -411,11 +412,11 @@ class EmbeddedIndex(CollectionIndex):
 
     def get_vector_index(self) -> VectorIndex:
         """Return the vector index, filled from the collection when it is first needed."""
-        if self._vectors is None:
+        if self._vector_index is None:
             with self._write_lock:
-                if self._vectors is None:
-                    self._vectors = self._build_vector_index()
-        return self._vectors
+                if self._vector_index is None:
+                    self._vector_index = self._build_vector_index()
+        return self._vector_index
 
     def get_word_index(self) -> LexicalIndex:
         """Return the word index, filled anew when the collection has changed without it."""
@@ -424,8 +425,8 @@ class EmbeddedIndex(CollectionIndex):
                 if not self._is_word_index_current():
                     chunk_batches = self._read_chunk_batches(with_vectors=False)
                     documents = chain.from_iterable(map(_make_lexical_documents, chunk_batches))
-                    self._words.replace_documents(documents, self.collection.generation)
-        return self._words
+                    self._word_index.replace_documents(documents, self.collection.generation)
+        return self._word_index
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
         """Return what fills both indexes, loads the model, and embeds anew what has no context."""
@@ -449,10 +450,10 @@ class EmbeddedIndex(CollectionIndex):
                 self.put_chunks(select_unchanged_chunks(renewed_chunks, current_chunks))
 
     def _open_word_index(self) -> LexicalIndex:
-        return LexicalIndex(self._words_path, {_CHUNK_TEXT_COLUMN: 1.0}, self._filter_fields)
+        return LexicalIndex(self._word_index_path, {_CHUNK_TEXT_COLUMN: 1.0}, self._filter_fields)
 
     def _is_word_index_current(self) -> bool:
-        return self._words.generation == self.collection.generation
+        return self._word_index.generation == self.collection.generation
 
     @contextlib.contextmanager
     def _enclose_write(self) -> Iterator[LexicalIndex | None]:
@@ -462,11 +463,11 @@ class EmbeddedIndex(CollectionIndex):
         half-way the vector index is in doubt, so it is dropped and filled again.
         """
         with self._write_lock:
-            lexical_index = self._words if self._is_word_index_current() else None
+            word_index = self._word_index if self._is_word_index_current() else None
             try:
-                yield lexical_index
+                yield word_index
             except BaseException:
-                self._vectors = None
+                self._vector_index = None
                 raise
             finally:
                 self._recent_chunks = _make_chunk_cache()
@@ -495,5 +496,5 @@ def _make_chunk_cache() -> LRUCache[str, tuple[str, Metadata]]:
 
 
 def _make_lexical_documents(chunks: Chunks) -> Iterator[LexicalDocument]:
-    texts_by_field = ({_CHUNK_TEXT_COLUMN: chunk_text} for chunk_text in chunks.texts)
-    return map(LexicalDocument, chunks.ids, texts_by_field, chunks.metadatas)
+    texts_by_column_of_each = ({_CHUNK_TEXT_COLUMN: chunk_text} for chunk_text in chunks.texts)
+    return map(LexicalDocument, chunks.ids, texts_by_column_of_each, chunks.metadatas)

@@ -31,7 +31,7 @@ from readingroom.engine.words import (
 from readingroom.storage.database import ConnectionPool, Database, StatementStopped, connect
 
 # At about a microsecond for each posting, this keeps the ranking below 50 milliseconds.
-MAX_READ_POSTINGS = 45_000
+MAX_RANKED_POSTINGS = 45_000
 """Postings that a search may rank."""
 MIN_CANDIDATE_ROWS = 400
 """Rows that are ranked again when the budget does not suffice for an exact ranking."""
@@ -68,7 +68,7 @@ class LexicalIndex:
         index_path: Path,
         column_weights: Mapping[str, float],
         filter_fields: FilterFields,
-        postings_budget: int = MAX_READ_POSTINGS,
+        postings_budget: int = MAX_RANKED_POSTINGS,
         max_seconds: float = MAX_SEARCH_SECONDS,
     ) -> None:
         self.column_weights = dict(column_weights)
@@ -80,7 +80,7 @@ class LexicalIndex:
         self._field_names = filter_fields.names
         self._write_lock = threading.Lock()
         self._connections = ConnectionPool(self._open_connection)
-        self._memory = WordMemory(None)
+        self._word_memory = WordMemory(None)
         _prepare_index_file(index_path, self._list_schema_statements())
 
     def close(self) -> None:
@@ -93,10 +93,10 @@ class LexicalIndex:
         self, documents: Iterable[LexicalDocument], generation: int | None = None
     ) -> None:
         """Add documents, replacing those with the same ids; all of them or none."""
-        batch = {document.id: document for document in documents}
+        batch_by_id = {document.id: document for document in documents}
         with self._begin_write_transaction(generation) as db:
-            self._remove_documents(db, list(batch))
-            row_numbers = [self._insert_document(db, document) for document in batch.values()]
+            self._remove_documents(db, list(batch_by_id))
+            row_numbers = [self._insert_document(db, document) for document in batch_by_id.values()]
             self._add_to_stem_counts(db, row_numbers, 1)
 
     def delete_documents(self, document_ids: Sequence[str], generation: int | None = None) -> None:
@@ -155,11 +155,11 @@ class LexicalIndex:
         """Return how common words are in this index."""
         with self._connections.connection() as db:
             document_count, token_count, _ = state = db.execute(_SELECT_STATE_SQL).fetchone()
-            known_frequencies = self._get_memory(state).frequencies
-        look_up = partial(known_frequencies.look_up, read_values=self.frequencies)
+            known_frequencies = self._get_word_memory(state).document_frequencies
+        look_up = partial(known_frequencies.look_up, read_values=self.read_document_frequencies)
         return LexicalStatistics(document_count, token_count / max(document_count, 1), look_up)
 
-    def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
+    def read_document_frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many documents each stem occurs."""
         with self._connections.connection() as db:
             placeholders = _make_placeholders(len(stems))
@@ -168,11 +168,11 @@ class LexicalIndex:
             )
             return dict.fromkeys(stems, 0) | dict(frequency_rows.fetchall())
 
-    def _get_memory(self, state: tuple[Any, ...]) -> WordMemory:
+    def _get_word_memory(self, state: tuple[Any, ...]) -> WordMemory:
         """Return what is remembered of the index in this state."""
-        if self._memory.state != state:
-            self._memory = WordMemory(state)
-        return self._memory
+        if self._word_memory.state != state:
+            self._word_memory = WordMemory(state)
+        return self._word_memory
 
     def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
         """Return the k best documents that pass the filter, best first, equal ones by id.
@@ -183,8 +183,8 @@ class LexicalIndex:
             raise ValueError(f"k must be at least 0, not {k}")
         conditions = self.filter_fields.parse_filter(where)
         with self._connections.connection() as db, enforce_deadline(db, self._max_seconds):
-            scores = self._score_rows(db, parse_query(query), k, conditions) if k else {}
-            return self._make_hits(db, scores, k)
+            scores_by_row = self._score_rows(db, parse_query(query), k, conditions) if k else {}
+            return self._make_hits(db, scores_by_row, k)
 
     def _score_rows(
         self, db: Database, query: LexicalQuery, k: int, conditions: Sequence[Condition]
@@ -197,14 +197,14 @@ class LexicalIndex:
         if not query_terms:
             return {}
         if sum(term.document_count for term in query_terms) <= self._postings_budget:
-            any_term = _build_match_expression(query_terms)
-            return self._rank_matches(db, any_term, k + _EXTRA_ROWS, conditions)
+            any_term_expression = _build_match_expression(query_terms)
+            return self._rank_matches(db, any_term_expression, k + _EXTRA_ROWS, conditions)
         return self._rank_candidates(db, query_terms, max(MIN_CANDIDATE_ROWS, 3 * k), conditions)
 
     def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[IndexedTerm]:
         """Return the words that are in the index with stem and frequency, rarest first."""
-        known_terms = self._get_memory(db.execute(_SELECT_STATE_SQL).fetchone()).terms
-        terms_by_word = known_terms.look_up(query_words, partial(self._read_terms, db))
+        remembered_terms = self._get_word_memory(db.execute(_SELECT_STATE_SQL).fetchone()).terms
+        terms_by_word = remembered_terms.look_up(query_words, partial(self._read_terms, db))
         terms_by_stem = {term.stem: term for term in terms_by_word.values() if term}
         return sorted(terms_by_stem.values(), key=lambda term: (term.document_count, term.stem))
 
@@ -234,20 +234,20 @@ class LexicalIndex:
         weights_sql = ", ".join(str(float(weight)) for weight in self.column_weights.values())
         if not conditions:
             # Sorted inside FTS5, which is quicker than a sort of its rows.
-            scores = db.execute(
+            score_rows = db.execute(
                 "SELECT rowid, -rank FROM words WHERE words MATCH ? AND rank MATCH ? "
                 "ORDER BY rank LIMIT ?",
                 (match_expression, f"bm25({weights_sql})", max_rows),
             )
-            return dict(scores.fetchall())
+            return dict(score_rows.fetchall())
         clauses_sql, bound_values = _build_filter_clauses(conditions)
-        scores = db.execute(
+        score_rows = db.execute(
             f"""SELECT words.rowid, -bm25(words, {weights_sql}) AS score
                 FROM words JOIN documents ON documents.row = words.rowid
                 WHERE words MATCH ? AND {clauses_sql} ORDER BY score DESC LIMIT ?""",
             (match_expression, *bound_values, max_rows),
         )
-        return dict(scores.fetchall())
+        return dict(score_rows.fetchall())
 
     def _rank_candidates(
         self,
@@ -260,13 +260,13 @@ class LexicalIndex:
 
         Where a filter leaves too few of them, the next terms are searched too.
         """
-        candidate_scores: dict[int, float] = {}
+        scores_by_row: dict[int, float] = {}
         for term_group in self._group_by_budget(query_terms):
-            any_term = _build_match_expression(term_group)
-            candidate_scores |= self._rank_matches(db, any_term, max_rows, conditions)
-            if len(candidate_scores) >= max_rows // 3:
+            any_term_expression = _build_match_expression(term_group)
+            scores_by_row |= self._rank_matches(db, any_term_expression, max_rows, conditions)
+            if len(scores_by_row) >= max_rows // 3:
                 break
-        return self._compute_bm25(db, query_terms, list(candidate_scores))
+        return self._compute_bm25(db, query_terms, list(scores_by_row))
 
     def _group_by_budget(self, query_terms: Sequence[IndexedTerm]) -> Iterator[list[IndexedTerm]]:
         """Yield the terms, rarest first, in groups within the budget; a term above it is alone."""
@@ -287,10 +287,10 @@ class LexicalIndex:
         document_count, token_count, _ = db.execute(_SELECT_STATE_SQL).fetchone()
         average_tokens = token_count / document_count
         row_list = ",".join(map(str, row_numbers))
-        size_records = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
+        size_rows = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
         relative_lengths = {
             row_number: _count_tokens(size_record) / average_tokens
-            for row_number, size_record in size_records
+            for row_number, size_record in size_rows
         }
         db.execute(_CLEAR_SCRATCH_SQL)
         db.execute(
@@ -357,13 +357,13 @@ class LexicalIndex:
             yield db
             if generation is not None:
                 db.execute("UPDATE facts SET generation = ?", (generation,))
-        self._memory = WordMemory(None)
+        self._word_memory = WordMemory(None)
 
     def _insert_document(self, db: Database, document: LexicalDocument) -> int:
         filter_values = self.filter_fields.select_values(document.metadata)
-        quoted_columns_sql = "".join(f", {_quote_identifier(field)}" for field in filter_values)
+        filter_columns_sql = "".join(f", {_quote_identifier(field)}" for field in filter_values)
         row_number = db.execute(
-            f"INSERT INTO documents(id{quoted_columns_sql}) "
+            f"INSERT INTO documents(id{filter_columns_sql}) "
             f"VALUES ({_make_placeholders(1 + len(filter_values))})",
             (document.id, *map(_encode_filter_value, filter_values.values())),
         ).lastrowid
@@ -413,10 +413,10 @@ class LexicalIndex:
         )
 
 
-def _prepare_index_file(index_path: Path, schema: list[str]) -> None:
+def _prepare_index_file(index_path: Path, schema_statements: list[str]) -> None:
     """Create the tables, after deleting a file that is damaged or has another schema."""
     index_path.parent.mkdir(parents=True, exist_ok=True)
-    schema_text = "\n".join(schema)
+    schema_text = "\n".join(schema_statements)
     with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(_connect(index_path)) as db:
         if db.execute("SELECT made FROM made_by").fetchone() == (schema_text,):
             return
@@ -424,7 +424,7 @@ def _prepare_index_file(index_path: Path, schema: list[str]) -> None:
         index_path.with_name(index_path.name + suffix).unlink(missing_ok=True)
     with contextlib.closing(_connect(index_path)) as db:
         db.execute("BEGIN")
-        for statement in schema:
+        for statement in schema_statements:
             db.execute(statement)
         db.execute("CREATE TABLE made_by(made TEXT)")
         db.execute("INSERT INTO made_by VALUES (?)", (schema_text,))
@@ -461,17 +461,17 @@ def _build_filter_clauses(conditions: Sequence[Condition]) -> tuple[str, list[An
     clauses: list[str] = []
     bound_values: list[Any] = []
     for condition in conditions:
-        field_column = f"documents.{_quote_identifier(condition.field)}"
+        field_column_sql = f"documents.{_quote_identifier(condition.field)}"
         match condition:
             case In(values=allowed_values):
-                clauses.append(f"{field_column} IN ({_make_placeholders(len(allowed_values))})")
+                clauses.append(f"{field_column_sql} IN ({_make_placeholders(len(allowed_values))})")
                 bound_values.extend(map(_encode_filter_value, allowed_values))
             case Range(low=lowest_value, high=highest_value):
                 # To SQLite any text is greater than any number.
-                clauses.append(f"typeof({field_column}) IN ('integer', 'real')")
+                clauses.append(f"typeof({field_column_sql}) IN ('integer', 'real')")
                 for operator, bound_value in ((">=", lowest_value), ("<=", highest_value)):
                     if bound_value is not None:
-                        clauses.append(f"{field_column} {operator} ?")
+                        clauses.append(f"{field_column_sql} {operator} ?")
                         bound_values.append(bound_value)
     return " AND ".join(clauses), bound_values
 

@@ -17,7 +17,7 @@ from itertools import chain, compress
 from typing import Any, Protocol
 
 from readingroom.core.arrays import Vector, np
-from readingroom.engine.stems import count_stems_of_each, count_words, shared_stemmer
+from readingroom.engine.stems import count_stems_of_each, count_words, get_shared_stemmer
 from readingroom.engine.vocabulary import Wording, find_wordings
 from readingroom.engine.words import MAX_QUERY_WORDS
 
@@ -52,7 +52,7 @@ class RankingWeights:
     feedback_full_evidence: float = 1.0
     expansion_share: float = 0.8
     """The share of the added words; a question with many words of its own gets less of it."""
-    expansion_length: float = 10.0
+    half_expansion_word_count: float = 10.0
     expansion_passage_count: int = 4
     expansion_stem_count: int = 50
     unembedded_cosine: float = 0.3
@@ -85,8 +85,8 @@ class RankingWeights:
         """
         if not self.half_weight_evidence:
             return self
-        share = evidence / (evidence + self.half_weight_evidence)
-        return replace(self, word_weight=self.word_weight * share)
+        word_share = evidence / (evidence + self.half_weight_evidence)
+        return replace(self, word_weight=self.word_weight * word_share)
 
 
 def _compute_share_between(number: float, low: float, high: float) -> float:
@@ -120,7 +120,7 @@ class WordStatistics(Protocol):
     def average_length(self) -> float:
         """Words of an average passage."""
 
-    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+    def read_document_frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
         """Return in how many passages each stem occurs; stems of none may be left out."""
 
 
@@ -185,7 +185,7 @@ def rank_passages(
     )
     fits = first_fits
     if weights.feedback_weight or weights.expansion_share:
-        best_places = _order_by_ranking_score(first_fits, passages)
+        best_places = _sort_places_by_fit(first_fits, passages)
         expanded_terms = counted_passages.expand_terms(
             question_terms, best_places[: weights.expansion_passage_count], weights
         )
@@ -207,7 +207,7 @@ def rank_passages(
             passage.id,
             # Rounded: what is equal but for the order of additions is ordered by its id.
             round(float(fits[place]), 6),
-            passage_cosines.by_place.get(place),
+            passage_cosines.cosine_by_place.get(place),
             float(word_scores[place]),
             float(coverages[place]),
             found_share,
@@ -220,7 +220,7 @@ def rank_passages(
     return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
 
 
-def _order_by_ranking_score(fits: Any, passages: Sequence[ProposedPassage]) -> Any:
+def _sort_places_by_fit(fits: Any, passages: Sequence[ProposedPassage]) -> Any:
     """Return the places of the passages, best first, equal ones by id.
 
     Whatever their order: which of two equal passages improves a question changes every score.
@@ -232,7 +232,7 @@ def _order_by_ranking_score(fits: Any, passages: Sequence[ProposedPassage]) -> A
 def map_stems_to_words(question: str) -> dict[str, str]:
     """Return the stems of a question, each with the word as it was written."""
     words_by_stem: dict[str, str] = {}
-    for word, stem in shared_stemmer().split_words_with_stems(question)[:MAX_QUERY_WORDS]:
+    for word, stem in get_shared_stemmer().split_words_with_stems(question)[:MAX_QUERY_WORDS]:
         words_by_stem.setdefault(stem, word)
     return words_by_stem
 
@@ -243,8 +243,8 @@ def measure_evidence(best_bm25_score: float, document_count: int) -> float:
     A word that no other passage has counts up to 1, by how often it stands there and how long the
     passage is: about a half, once in one of average length. A commoner word counts less.
     """
-    rarest = math.log1p((document_count - 0.5) / 1.5) if document_count else 0.0
-    return best_bm25_score / ((_BM25_K1 + 1) * rarest) if rarest > 0 else 0.0
+    max_rarity = math.log1p((document_count - 0.5) / 1.5) if document_count else 0.0
+    return best_bm25_score / ((_BM25_K1 + 1) * max_rarity) if max_rarity > 0 else 0.0
 
 
 def count_passage_stems(passages: Sequence[ProposedPassage]) -> list[Mapping[str, int]]:
@@ -262,10 +262,10 @@ def count_passage_stems(passages: Sequence[ProposedPassage]) -> list[Mapping[str
 
 
 def _add_counts(counts: Mapping[str, int], more_counts: Mapping[str, int]) -> Mapping[str, int]:
-    sums = dict(counts)
+    summed_counts = dict(counts)
     for stem, stem_count in more_counts.items():
-        sums[stem] = sums.get(stem, 0) + stem_count
-    return sums
+        summed_counts[stem] = summed_counts.get(stem, 0) + stem_count
+    return summed_counts
 
 
 class _PassageStemCounts:
@@ -283,10 +283,12 @@ class _PassageStemCounts:
 
     def count_stems(self, stems: Iterable[str]) -> Any:
         """Return how often each passage has each stem: a row for each passage."""
-        key = tuple(stems)
-        if key not in self._occurrences_by_stems:
-            self._occurrences_by_stems[key] = _count_occurrences(key, self._stem_counts)
-        return self._occurrences_by_stems[key]
+        stem_tuple = tuple(stems)
+        if stem_tuple not in self._occurrences_by_stems:
+            self._occurrences_by_stems[stem_tuple] = _count_occurrences(
+                stem_tuple, self._stem_counts
+            )
+        return self._occurrences_by_stems[stem_tuple]
 
     def score_words(self, weights_by_stem: Mapping[str, float]) -> Any:
         """Return the BM25 score of each passage for weighted stems."""
@@ -338,9 +340,9 @@ class _PassageStemCounts:
         An official term for a wording of the question counts in part as the words of it.
         """
         rarities = self._measure_rarities(list(question_terms))
-        has_term = (self.count_stems(question_terms) > 0).astype(np.float32)
+        term_presence = (self.count_stems(question_terms) > 0).astype(np.float32)
         for wording in wordings if official_weight else ():
-            has_official_term = [
+            official_term_presence = [
                 official_weight
                 * max(
                     sum(stem in stem_counts for stem in term_stems) / len(term_stems)
@@ -350,10 +352,12 @@ class _PassageStemCounts:
             ]
             for column, stem in enumerate(question_terms):
                 if stem in wording.stems:
-                    has_term[:, column] = np.maximum(has_term[:, column], has_official_term)
+                    term_presence[:, column] = np.maximum(
+                        term_presence[:, column], official_term_presence
+                    )
         total_rarity = rarities.sum()
         return (
-            has_term @ rarities / total_rarity
+            term_presence @ rarities / total_rarity
             if total_rarity
             else np.zeros(len(self._stem_counts), np.float32)
         )
@@ -380,8 +384,8 @@ class _PassageStemCounts:
         """Return the terms and the most telling stems of the best passages, with their weights."""
         if not question_terms or not weights.expansion_share:
             return dict.fromkeys(question_terms, 1.0)
-        expansion_share = weights.expansion_share * weights.expansion_length
-        expansion_share /= weights.expansion_length + len(question_terms)
+        expansion_share = weights.expansion_share * weights.half_expansion_word_count
+        expansion_share /= weights.half_expansion_word_count + len(question_terms)
         stems = list(dict.fromkeys(stem for i in best_places for stem in self._stem_counts[i]))
         telling_weights = np.zeros(len(stems), np.float32)
         for rank, stem_weights in enumerate(self._compute_bm25_parts(stems, best_places)):
@@ -412,11 +416,11 @@ class _PassageStemCounts:
         unmeasured_stems = [stem for stem in stems if stem not in self._rarity_by_stem]
         if unmeasured_stems:
             document_count = self._statistics.document_count
-            frequency_by_stem = self._statistics.frequencies(unmeasured_stems)
+            frequency_by_stem = self._statistics.read_document_frequencies(unmeasured_stems)
             for stem in unmeasured_stems:
                 frequency = frequency_by_stem.get(stem, 0)
-                rest = document_count - min(frequency, document_count)
-                self._rarity_by_stem[stem] = math.log1p((rest + 0.5) / (frequency + 0.5))
+                rest_count = document_count - min(frequency, document_count)
+                self._rarity_by_stem[stem] = math.log1p((rest_count + 0.5) / (frequency + 0.5))
         return np.array([self._rarity_by_stem[stem] for stem in stems], np.float32)
 
 
@@ -459,16 +463,16 @@ class _PassageCosines:
             for place, passage in enumerate(passages)
             if passage.cosine is not None
         }
-        self.by_place = known_cosines | self._measure_cosines(question_vector)
+        self.cosine_by_place = known_cosines | self._measure_cosines(question_vector)
 
     def estimate_cosines(self, word_scores: Any) -> Any:
         """Return the cosine of every passage, guessed from its words where it is not known."""
-        if not self.by_place:
+        if not self.cosine_by_place:
             return np.zeros(self._passage_count, np.float32)
         cosines = (
             self._weights.unembedded_cosine + self._weights.unembedded_word_weight * word_scores
         )
-        cosines[list(self.by_place)] = list(self.by_place.values())
+        cosines[list(self.cosine_by_place)] = list(self.cosine_by_place.values())
         return cosines
 
     def move_question_towards(self, best_places: Any) -> "_PassageCosines":
@@ -484,7 +488,7 @@ class _PassageCosines:
             near_vectors, axis=0
         )
         moved_cosines = copy(self)
-        moved_cosines.by_place = self.by_place | self._measure_cosines(
+        moved_cosines.cosine_by_place = self.cosine_by_place | self._measure_cosines(
             moved_vector / np.linalg.norm(moved_vector)
         )
         return moved_cosines

@@ -25,7 +25,7 @@ class RowArrays:
         self.squared_lengths = np.empty(reserved_row_count, np.float32)
         # By plane of 64 dimensions and not by row: a scan then reads memory in order.
         self.signs = np.empty((-(-dimensions // 64), reserved_row_count), np.uint64)
-        self.columns = {
+        self.columns_by_field = {
             field: _EncodedColumn(np.empty(reserved_row_count, np.int32))
             for field in filter_fields.exact_match_fields
         }
@@ -49,7 +49,7 @@ class RowArrays:
         self.squared_lengths[first_row:end_row] = squared_lengths
         self.signs[:, first_row:end_row] = pack_signs(vectors)
         for field in self.filter_fields.exact_match_fields:
-            self.columns[field].append_values(
+            self.columns_by_field[field].append_values(
                 first_row, [metadata.get(field) for metadata in metadatas]
             )
         for field in self.filter_fields.numeric_range_fields:
@@ -73,7 +73,7 @@ class RowArrays:
             field: float(column[row_number]) for field, column in self.numbers_by_field.items()
         }
         values_by_field = {
-            field: column.find_value(row_number) for field, column in self.columns.items()
+            field: column.find_value(row_number) for field, column in self.columns_by_field.items()
         }
         # The values of columns last: they have the original type where a field is in both.
         return {
@@ -95,7 +95,7 @@ class RowArrays:
             vectors=self.vectors,
             squared_lengths=self.squared_lengths,
             signs=self.signs,
-            columns=dict(self.columns),
+            columns_by_field=dict(self.columns_by_field),
             numbers_by_field=dict(self.numbers_by_field),
         )
 
@@ -109,8 +109,9 @@ class RowArrays:
         self.vectors = _enlarge_array(self.vectors, new_capacity)
         self.squared_lengths = _enlarge_array(self.squared_lengths, new_capacity)
         self.signs = np.ascontiguousarray(_enlarge_array(self.signs.T, new_capacity).T)
-        self.columns = {
-            field: column.make_enlarged_copy(new_capacity) for field, column in self.columns.items()
+        self.columns_by_field = {
+            field: column.make_enlarged_copy(new_capacity)
+            for field, column in self.columns_by_field.items()
         }
         self.numbers_by_field = {
             field: _enlarge_array(column, new_capacity)
@@ -130,7 +131,7 @@ class RowView:
     vectors: Floats
     squared_lengths: Floats
     signs: "NDArray[np.uint64]"
-    columns: Mapping[str, "_EncodedColumn"]
+    columns_by_field: Mapping[str, "_EncodedColumn"]
     numbers_by_field: Mapping[str, "NDArray[np.float64]"]
 
     def is_continuation_of(self, earlier_view: "RowView") -> bool:
@@ -147,41 +148,47 @@ class RowView:
             default=None,
         )
         if rarest_condition is None or self._count_postings(rarest_condition) > self.row_count // 8:
-            is_matching = self.alive_mask[: self.row_count].copy()
+            match_mask = self.alive_mask[: self.row_count].copy()
             for condition in conditions:
-                is_matching &= self._match_condition(condition, slice(0, self.row_count))
-            return np.flatnonzero(is_matching)
-        candidate_rows = self._read_postings(rarest_condition)
-        matching_rows = candidate_rows[self.alive_mask[candidate_rows]]
+                match_mask &= self._match_condition(condition, slice(0, self.row_count))
+            return np.flatnonzero(match_mask)
+        candidate_row_numbers = self._read_postings(rarest_condition)
+        matching_row_numbers = candidate_row_numbers[self.alive_mask[candidate_row_numbers]]
         for condition in conditions:
-            matching_rows = matching_rows[self._match_condition(condition, matching_rows)]
-        return matching_rows
+            matching_row_numbers = matching_row_numbers[
+                self._match_condition(condition, matching_row_numbers)
+            ]
+        return matching_row_numbers
 
     def _count_postings(self, condition: In) -> int:
         """Return how many rows have one of the values, including deleted rows."""
-        column = self.columns[condition.field]
+        column = self.columns_by_field[condition.field]
         return sum(
-            len(column.postings[value_code]) for value_code in column.find_codes(condition.values)
+            len(column.posting_lists_by_code[value_code])
+            for value_code in column.find_codes(condition.values)
         )
 
     def _read_postings(self, condition: In) -> RowNumbers:
-        column = self.columns[condition.field]
+        column = self.columns_by_field[condition.field]
         codes = column.find_codes(condition.values)
-        postings = [column.postings[value_code].read_before(self.row_count) for value_code in codes]
+        postings = [
+            column.posting_lists_by_code[value_code].read_before(self.row_count)
+            for value_code in codes
+        ]
         return np.concatenate(postings) if postings else np.empty(0, np.int64)
 
     def _match_condition(self, condition: Condition, row_numbers: RowNumbers | slice) -> RowMask:
         match condition:
             case In(field, values):
-                return self.columns[field].mask_rows_having(values, row_numbers)
+                return self.columns_by_field[field].mask_rows_having(values, row_numbers)
             case Range(field, low, high):
                 numbers = self.numbers_by_field[field][row_numbers]
-                is_matching = ~np.isnan(numbers)
+                match_mask = ~np.isnan(numbers)
                 if low is not None:
-                    is_matching &= numbers >= low
+                    match_mask &= numbers >= low
                 if high is not None:
-                    is_matching &= numbers <= high
-                return is_matching
+                    match_mask &= numbers <= high
+                return match_mask
 
 
 class _EncodedColumn:
@@ -191,7 +198,7 @@ class _EncodedColumn:
         self.codes = codes
         self.values: list[Value] = []
         self.codes_by_value: dict[tuple[str, Value], int] = {}
-        self.postings: list[_PostingList] = []
+        self.posting_lists_by_code: list[_PostingList] = []
 
     def append_values(self, first_row: int, field_values: Sequence[Value | None]) -> None:
         codes = np.array(
@@ -202,13 +209,13 @@ class _EncodedColumn:
             np.int32,
         )
         self.codes[first_row : first_row + len(codes)] = codes
-        rows_by_code = np.argsort(codes, kind="stable")
-        present_codes, code_starts = np.unique(codes[rows_by_code], return_index=True)
-        for value_code, row_numbers in zip(
-            present_codes, np.split(rows_by_code, code_starts[1:]), strict=True
+        positions_in_code_order = np.argsort(codes, kind="stable")
+        present_codes, code_starts = np.unique(codes[positions_in_code_order], return_index=True)
+        for value_code, value_positions in zip(
+            present_codes, np.split(positions_in_code_order, code_starts[1:]), strict=True
         ):
             if value_code >= 0:
-                self.postings[value_code].append_rows(row_numbers + first_row)
+                self.posting_lists_by_code[value_code].append_rows(value_positions + first_row)
 
     def find_value(self, row_number: int) -> Value | None:
         value_code = self.codes[row_number]
@@ -227,17 +234,17 @@ class _EncodedColumn:
         codes = list(self.find_codes(wanted_values))
         # One longer than there are codes: the code -1, no value, selects the last, which is False.
         # Created after the codes were looked up, because a writer may be adding a value.
-        is_selected = np.zeros(len(self.values) + 1, bool)
-        is_selected[codes] = True
-        return is_selected[self.codes[row_numbers]]
+        is_code_selected = np.zeros(len(self.values) + 1, bool)
+        is_code_selected[codes] = True
+        return is_code_selected[self.codes[row_numbers]]
 
     def make_enlarged_copy(self, capacity: int) -> "_EncodedColumn":
         """Return the same column with room for more; views keep the old one."""
         larger_column = _EncodedColumn(_enlarge_array(self.codes, capacity))
-        larger_column.values, larger_column.codes_by_value, larger_column.postings = (
+        larger_column.values, larger_column.codes_by_value, larger_column.posting_lists_by_code = (
             self.values,
             self.codes_by_value,
-            self.postings,
+            self.posting_lists_by_code,
         )
         return larger_column
 
@@ -247,7 +254,7 @@ class _EncodedColumn:
         if value_code is None:
             value_code = len(self.values)
             self.values.append(field_value)
-            self.postings.append(_PostingList())
+            self.posting_lists_by_code.append(_PostingList())
             # Last: a reader that finds the code must find its posting list too.
             self.codes_by_value[value_key] = value_code
         return value_code

@@ -18,8 +18,8 @@ from readingroom.engine.errors import ModelUnavailable
 
 logger = logging.getLogger(__name__)
 
-MAX_READ_AGAIN = 5
-"""How many passages are read again: each takes longer than embedding it."""
+MAX_PASSAGES_READ_AGAIN = 8
+"""How many passages of one base are read again: some 50 ms of two cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ TAUGHT_WEIGHTS = ReadingWeights(
 Fitted on tuning questions that the adapter was not trained on; `docs/engine.md`, "The adapter".
 """
 
-_is_postponed: ContextVar[bool] = ContextVar("second_look_is_postponed", default=False)
+_postponed_variable: ContextVar[bool] = ContextVar("second_look_is_postponed", default=False)
 
 
 @contextmanager
@@ -64,16 +64,16 @@ def postpone_second_look() -> Iterator[None]:
 
     Who asks several bases reads the best of all their passages again, and not those of each.
     """
-    token = _is_postponed.set(True)
+    reset_token = _postponed_variable.set(True)
     try:
         yield
     finally:
-        _is_postponed.reset(token)
+        _postponed_variable.reset(reset_token)
 
 
 def is_second_look_postponed() -> bool:
     """Return whether a search leaves its passages in their first order, for the code around it."""
-    return _is_postponed.get()
+    return _postponed_variable.get()
 
 
 def rescore_passages(
@@ -100,17 +100,19 @@ def rescore_passages(
         return list(scores)
     weights = TAUGHT_WEIGHTS if reranker.is_taught else UNTAUGHT_WEIGHTS
     unread_count = len(scores) - len(answer_log_odds)
-    gains = [*answer_log_odds, *[min(answer_log_odds)] * unread_count]
+    read_log_odds = [*answer_log_odds, *[min(answer_log_odds)] * unread_count]
     fits = [
-        to_log_odds(score) / decline + weights.fit_per_log_odds * gain
-        for score, gain in zip(scores, gains, strict=True)
+        to_log_odds(score) / decline + weights.fit_per_log_odds * log_odds
+        for score, log_odds in zip(scores, read_log_odds, strict=True)
     ]
     best_fit = max(fits)
-    log_odds_of_best = weights.judge_best(to_log_odds(max(scores)), gains[fits.index(best_fit)])
+    log_odds_of_best = weights.judge_best(
+        to_log_odds(max(scores)), read_log_odds[fits.index(best_fit)]
+    )
     return [to_probability(log_odds_of_best - weights.decline * (best_fit - fit)) for fit in fits]
 
 
 def to_log_odds(probability: float) -> float:
     """Return the log-odds of a probability, within bounds."""
-    bounded = min(max(probability, 1e-9), 1 - 1e-9)
-    return math.log(bounded / (1 - bounded))
+    bounded_probability = min(max(probability, 1e-9), 1 - 1e-9)
+    return math.log(bounded_probability / (1 - bounded_probability))

@@ -27,8 +27,8 @@ class Stemmer:
     """
 
     def __init__(self) -> None:
-        self._stems: dict[str, str] = {}
-        self._splitting = threading.Lock()
+        self._stems_by_word: dict[str, str] = {}
+        self._splitting_lock = threading.Lock()
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
         self._db.execute(
             f"CREATE VIRTUAL TABLE words USING fts5(word, content = '', "
@@ -36,23 +36,23 @@ class Stemmer:
         )
         self._db.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
 
-    def split_stems(self, text: str) -> list[str]:
+    def stem_significant_words(self, text: str) -> list[str]:
         """Return the stems of a text in reading order, without stop words."""
         return [stem for _, stem in self.split_words_with_stems(text)]
 
-    def count_each(self, texts: Iterable[str]) -> list[dict[str, int]]:
+    def count_stems_of_each(self, texts: Iterable[str]) -> list[dict[str, int]]:
         """Return the stems of each text in reading order, with how often it has each of them.
 
         Stop words are left out. Words that are new pass through FTS5 together.
         """
         # Words are counted first, which Python does quickly: most of a text are repetitions.
         word_counts_by_text = [count_significant_words(text) for text in texts]
-        stems = self._find_stems(list(chain.from_iterable(word_counts_by_text)))
+        stems_by_word = self._map_words_to_stems(list(chain.from_iterable(word_counts_by_text)))
         stem_counts_by_text = []
         for word_counts in word_counts_by_text:
             stem_counts: dict[str, int] = {}
             for word, word_count in word_counts.items():
-                stem = stems.get(word, word)
+                stem = stems_by_word.get(word, word)
                 stem_counts[stem] = stem_counts.get(stem, 0) + word_count
             stem_counts_by_text.append(stem_counts)
         return stem_counts_by_text
@@ -60,31 +60,31 @@ class Stemmer:
     def split_words_with_stems(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text with their stems, without stop words."""
         significant_words = split_significant_words(text)
-        stems = self._find_stems(significant_words)
-        return [(word, stems.get(word, word)) for word in significant_words]
+        stems_by_word = self._map_words_to_stems(significant_words)
+        return [(word, stems_by_word.get(word, word)) for word in significant_words]
 
-    def split_all(self, text: str) -> list[str]:
+    def stem_all_words(self, text: str) -> list[str]:
         """Return the stems of all words of a text in reading order, as FTS5 indexes them."""
-        return self.split_each([text])[0]
+        return self.stem_all_words_of_each([text])[0]
 
-    def split_each(self, texts: Iterable[str]) -> list[list[str]]:
+    def stem_all_words_of_each(self, texts: Iterable[str]) -> list[list[str]]:
         """Return the same of each of many texts; words that are new pass through FTS5 together."""
         words_by_text = [list(split_words(text)) if text else [] for text in texts]
-        stems = self._find_stems(list(chain.from_iterable(words_by_text)))
-        return [list(map(stems.get, words, words)) for words in words_by_text]
+        stems_by_word = self._map_words_to_stems(list(chain.from_iterable(words_by_text)))
+        return [list(map(stems_by_word.get, words, words)) for words in words_by_text]
 
-    def _find_stems(self, words: Sequence[str]) -> Mapping[str, str]:
+    def _map_words_to_stems(self, words: Sequence[str]) -> Mapping[str, str]:
         """Return the stems of these words, and of others that were seen before."""
-        remembered_stems = self._stems
+        stems_by_word = self._stems_by_word
         # A number is its own stem; there are too many different ones to remember.
-        if all(map(_is_number, set(words).difference(remembered_stems))):
-            return remembered_stems
-        with self._splitting:
+        if all(map(_is_number, set(words).difference(stems_by_word))):
+            return stems_by_word
+        with self._splitting_lock:
             # A full memory is replaced, not emptied: others may be reading it.
-            if len(self._stems) > _MAX_REMEMBERED_STEMS:
-                self._stems = {}
+            if len(self._stems_by_word) > _MAX_REMEMBERED_STEMS:
+                self._stems_by_word = {}
             unknown_words = sorted(
-                word for word in set(words).difference(self._stems) if not _is_number(word)
+                word for word in set(words).difference(self._stems_by_word) if not _is_number(word)
             )
             self._db.execute("INSERT INTO words(words) VALUES ('delete-all')")
             self._db.executemany(
@@ -92,10 +92,10 @@ class Stemmer:
             )
             # A word that FTS5 splits further is known by its first part.
             stem_rows = self._db.execute("SELECT doc, term FROM stems ORDER BY doc, offset DESC")
-            self._stems.update(
+            self._stems_by_word.update(
                 {unknown_words[word_number]: stem for word_number, stem in stem_rows}
             )
-            return self._stems
+            return self._stems_by_word
 
 
 def _is_number(word: str) -> bool:
@@ -103,13 +103,13 @@ def _is_number(word: str) -> bool:
 
 
 @call_once
-def shared_stemmer() -> Stemmer:
+def get_shared_stemmer() -> Stemmer:
     """Return the stemmer of this process."""
     return Stemmer()
 
 
 # A question looks at a few hundred passages, and the next ones largely at the same: 20 MB.
-_RECENT_STEM_COUNTS: LRUCache[str, Mapping[str, int]] = LRUCache(4000)
+_RECENT_STEM_COUNTS_BY_TEXT: LRUCache[str, Mapping[str, int]] = LRUCache(4000)
 
 
 def count_stems(text: str) -> Mapping[str, int]:
@@ -122,13 +122,15 @@ def count_stems_of_each(texts: Iterable[str]) -> dict[str, Mapping[str, int]]:
     counts_by_text = {}
     new_texts = []
     for text in dict.fromkeys(texts):
-        if (known_counts := _RECENT_STEM_COUNTS.get(text)) is None:
+        if (known_counts := _RECENT_STEM_COUNTS_BY_TEXT.get(text)) is None:
             new_texts.append(text)
         else:
             counts_by_text[text] = known_counts
-    for text, stem_counts in zip(new_texts, shared_stemmer().count_each(new_texts), strict=True):
+    for text, stem_counts in zip(
+        new_texts, get_shared_stemmer().count_stems_of_each(new_texts), strict=True
+    ):
         counts_by_text[text] = stem_counts
-        _RECENT_STEM_COUNTS.put(text, stem_counts)
+        _RECENT_STEM_COUNTS_BY_TEXT.put(text, stem_counts)
     return counts_by_text
 
 

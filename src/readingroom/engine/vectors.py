@@ -101,7 +101,7 @@ class VectorIndex:
     ) -> None:
         """Add rows, replacing those with the same ids; raise `ValueError` before any change."""
         matrix = _check_vectors(vectors, len(row_ids), self.dimensions)
-        _check_equal_lengths(row_ids, metadatas)
+        _check_ids_and_metadatas(row_ids, metadatas)
         with self._write_lock:
             self._replace_rows(
                 row_ids,
@@ -111,7 +111,7 @@ class VectorIndex:
 
     def update_metadata(self, row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of rows; unknown ids are ignored."""
-        _check_equal_lengths(row_ids, metadatas)
+        _check_ids_and_metadatas(row_ids, metadatas)
         with self._write_lock:
             metadata_updates = {
                 row_id: metadata
@@ -155,18 +155,20 @@ class VectorIndex:
         """
         query_vector = _check_vectors(vector, 1, self.dimensions)[0]
         view = self._view
-        group_codes = view.columns[group_field].codes
+        group_codes = view.columns_by_field[group_field].codes
         row_numbers = view.find_rows(self.filter_fields.parse_filter(where))
         # A negative code means that the row has no value of the field, so it is in no group.
         row_numbers, distances = _choose_candidates(
             view, query_vector, k, row_numbers[group_codes[row_numbers] >= 0]
         )
         nearest_first_positions = np.argsort(distances, kind="stable")
-        _, group_firsts = np.unique(
+        _, group_first_positions = np.unique(
             group_codes[row_numbers[nearest_first_positions]], return_index=True
         )
         return _make_hits_by_exact_distance(
-            view, query_vector, row_numbers[nearest_first_positions[np.sort(group_firsts)[:k]]]
+            view,
+            query_vector,
+            row_numbers[nearest_first_positions[np.sort(group_first_positions)[:k]]],
         )
 
     def get_vectors(self, row_ids: Sequence[str]) -> dict[str, Floats]:
@@ -205,7 +207,7 @@ class VectorIndex:
         self, row_ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
     ) -> None:
         """Delete the rows of these ids, append the new ones, and only then publish both."""
-        replaced_rows = list(
+        replaced_row_numbers = list(
             {
                 self._row_numbers_by_id[row_id]
                 for row_id in row_ids
@@ -220,20 +222,20 @@ class VectorIndex:
         else:
             for row_id in row_ids:
                 self._row_numbers_by_id.pop(row_id, None)
-        self._rows.delete_rows(replaced_rows)
+        self._rows.delete_rows(replaced_row_numbers)
         if self._rows.deleted_count > max(_MIN_DELETED_ROWS, self._rows.row_count // 4):
             self._remove_deleted_rows()
         self._view = self._rows.make_view()
 
     def _remove_deleted_rows(self) -> None:
         """Copy the rows that are not deleted into new arrays; views keep the old ones."""
-        old_rows, living_rows = (
+        old_rows, living_row_numbers = (
             self._rows,
             np.flatnonzero(self._rows.alive_mask[: self._rows.row_count]),
         )
-        new_rows = RowArrays(self.filter_fields, self.dimensions, len(living_rows))
-        for block_start in range(0, len(living_rows), _ROWS_PER_BLOCK):
-            row_numbers = living_rows[block_start : block_start + _ROWS_PER_BLOCK]
+        new_rows = RowArrays(self.filter_fields, self.dimensions, len(living_row_numbers))
+        for block_start in range(0, len(living_row_numbers), _ROWS_PER_BLOCK):
+            row_numbers = living_row_numbers[block_start : block_start + _ROWS_PER_BLOCK]
             metadatas = [old_rows.get_metadata(int(row_number)) for row_number in row_numbers]
             new_rows.append_rows(
                 [old_rows.ids[row_number] for row_number in row_numbers],
@@ -246,7 +248,7 @@ class VectorIndex:
         }
 
 
-def _check_equal_lengths(row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+def _check_ids_and_metadatas(row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
     if len(set(row_ids)) != len(row_ids):
         raise ValueError("an id comes twice in one batch")
     if len(metadatas) != len(row_ids):
@@ -285,28 +287,30 @@ def _choose_candidates(
     if not view.have_unit_length:
         return row_numbers, _approximate_distances(view, query_vector, row_numbers)
     differing_counts = _count_differing_signs(view, query_vector, row_numbers)
-    rows_up_to_count = np.cumsum(np.bincount(differing_counts))
+    cumulative_row_counts = np.cumsum(np.bincount(differing_counts))
     candidate_count = max(_MIN_CANDIDATES, len(row_numbers) // _ROWS_PER_CANDIDATE, 100 * k)
-    max_differing = int(np.searchsorted(rows_up_to_count, candidate_count))
-    chosen_rows = row_numbers[differing_counts <= max_differing]
-    distances = _approximate_distances(view, query_vector, chosen_rows)
-    doubtful_limit = min(
+    max_differing = int(np.searchsorted(cumulative_row_counts, candidate_count))
+    chosen_row_numbers = row_numbers[differing_counts <= max_differing]
+    distances = _approximate_distances(view, query_vector, chosen_row_numbers)
+    max_doubtful_differing = min(
         _compute_max_differing_signs(distances, k, query_vector),
-        int(np.searchsorted(rows_up_to_count, max(_MAX_DOUBTFUL_ROWS, candidate_count))),
+        int(np.searchsorted(cumulative_row_counts, max(_MAX_DOUBTFUL_ROWS, candidate_count))),
     )
-    if doubtful_limit <= max_differing:
-        return chosen_rows, distances
-    is_doubtful = (differing_counts > max_differing) & (differing_counts <= doubtful_limit)
-    doubtful_rows = row_numbers[is_doubtful]
-    return np.concatenate((chosen_rows, doubtful_rows)), np.concatenate(
-        (distances, _approximate_distances(view, query_vector, doubtful_rows))
+    if max_doubtful_differing <= max_differing:
+        return chosen_row_numbers, distances
+    doubtful_mask = (differing_counts > max_differing) & (
+        differing_counts <= max_doubtful_differing
+    )
+    doubtful_row_numbers = row_numbers[doubtful_mask]
+    return np.concatenate((chosen_row_numbers, doubtful_row_numbers)), np.concatenate(
+        (distances, _approximate_distances(view, query_vector, doubtful_row_numbers))
     )
 
 
 def _approximate_distances(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> Floats:
     """Return squared distances less the square of the query, which is the same for every row."""
-    products = _compute_products(view, query_vector, row_numbers)
-    distances: Floats = view.squared_lengths[row_numbers] - 2 * products
+    dot_products = _compute_dot_products(view, query_vector, row_numbers)
+    distances: Floats = view.squared_lengths[row_numbers] - 2 * dot_products
     return distances
 
 
@@ -337,11 +341,11 @@ def _make_hits_by_exact_distance(
     return sorted(hits, key=lambda hit: (round(hit.distance * DISTANCE_STEPS), hit.id))
 
 
-def _compute_products(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> Floats:
+def _compute_dot_products(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> Floats:
     """Return the product of each row with the query."""
     # Through a buffer that stays in the processor's cache: on 50,000 rows this is twice as fast as
     # one product of all rows, which waits for memory.
-    products = np.empty(len(row_numbers), np.float32)
+    dot_products = np.empty(len(row_numbers), np.float32)
     buffer = np.empty((min(_ROWS_PER_GATHERING, len(row_numbers)), len(query_vector)), np.float32)
     for block_start in range(0, len(row_numbers), _ROWS_PER_GATHERING):
         block_rows = row_numbers[block_start : block_start + _ROWS_PER_GATHERING]
@@ -352,9 +356,9 @@ def _compute_products(view: RowView, query_vector: Floats, row_numbers: RowNumbe
         np.dot(
             gathered_vectors,
             query_vector,
-            out=products[block_start : block_start + len(block_rows)],
+            out=dot_products[block_start : block_start + len(block_rows)],
         )
-    return products
+    return dot_products
 
 
 def _count_differing_signs(

@@ -14,7 +14,7 @@ from importlib.resources import files
 from itertools import chain
 
 from readingroom.core.call_once import call_once
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import get_shared_stemmer
 from readingroom.engine.words import split_words
 
 _VOCABULARY_FILE_NAME = "vocabulary.tsv"
@@ -48,16 +48,16 @@ class Wording:
 class Vocabulary:
     """Everyday wordings with their official terms, by the stems of the wordings."""
 
-    def __init__(self, vocabulary_lines: str) -> None:
-        rows = [line.split("\t") for line in vocabulary_lines.splitlines()]
+    def __init__(self, vocabulary_text: str) -> None:
+        wording_rows = [line.split("\t") for line in vocabulary_text.splitlines()]
         # Stemming all 21,000 wordings would take ten times as long as the search: only those that
         # begin like a word of some question are.
         self._rows_by_beginning: dict[str, list[list[str]]] = defaultdict(list)
-        for row in rows:
-            self._rows_by_beginning[_find_first_letters(row[0])].append(row)
-        self._terms_by_stems: dict[tuple[str, ...], str] = {}
-        self._longest_wording = 0
-        self._stemming = threading.Lock()
+        for wording_row in wording_rows:
+            self._rows_by_beginning[_find_first_letters(wording_row[0])].append(wording_row)
+        self._terms_text_by_stems: dict[tuple[str, ...], str] = {}
+        self._longest_wording_length = 0
+        self._stemming_lock = threading.Lock()
 
     def find_wordings(self, question: str) -> list[Wording]:
         """Return the wordings of a question that have official terms, longer ones first.
@@ -67,13 +67,15 @@ class Vocabulary:
         question_stems = _stem_wording(question)
         self._stem_wordings({stem[:_FIRST_LETTER_COUNT] for stem in question_stems})
         wordings: list[Wording] = []
-        is_taken = [False] * len(question_stems)
-        for length in range(min(self._longest_wording, len(question_stems)), 0, -1):
-            for start_index in range(len(question_stems) - length + 1):
-                end_index = start_index + length
+        taken_mask = [False] * len(question_stems)
+        for wording_length in range(min(self._longest_wording_length, len(question_stems)), 0, -1):
+            for start_index in range(len(question_stems) - wording_length + 1):
+                end_index = start_index + wording_length
                 stems = question_stems[start_index:end_index]
-                if stems in self._terms_by_stems and not any(is_taken[start_index:end_index]):
-                    is_taken[start_index:end_index] = [True] * length
+                if stems in self._terms_text_by_stems and not any(
+                    taken_mask[start_index:end_index]
+                ):
+                    taken_mask[start_index:end_index] = [True] * wording_length
                     wordings.append(Wording(stems, self._list_official_terms(stems)))
         return wordings
 
@@ -83,27 +85,27 @@ class Vocabulary:
 
     def _stem_wordings(self, beginnings: set[str]) -> None:
         """Stem the wordings with these beginnings, unless an earlier question has had it done."""
-        with self._stemming:
-            rows = [
-                row
+        with self._stemming_lock:
+            wording_rows = [
+                wording_row
                 for beginning in beginnings & self._rows_by_beginning.keys()
-                for row in self._rows_by_beginning.pop(beginning)
+                for wording_row in self._rows_by_beginning.pop(beginning)
             ]
             # All at once: each call of the stemmer that meets a new word asks the database.
-            shared_stemmer().split_all(" ".join(wording for wording, _ in rows))
-            for wording, terms in rows:
+            get_shared_stemmer().stem_all_words(" ".join(wording for wording, _ in wording_rows))
+            for wording, terms_text in wording_rows:
                 stems = _stem_wording(wording)
-                self._terms_by_stems[stems] = terms
-                self._longest_wording = max(self._longest_wording, len(stems))
+                self._terms_text_by_stems[stems] = terms_text
+                self._longest_wording_length = max(self._longest_wording_length, len(stems))
 
     def _list_official_terms(self, wording_stems: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-        official_terms = self._terms_by_stems[wording_stems].split(";")
+        official_terms = self._terms_text_by_stems[wording_stems].split(";")
         return tuple(map(_stem_official_term, official_terms))
 
 
 @lru_cache(maxsize=4000)
 def _stem_official_term(official_term: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(shared_stemmer().split_stems(official_term)))
+    return tuple(dict.fromkeys(get_shared_stemmer().stem_significant_words(official_term)))
 
 
 def _find_first_letters(wording: str) -> str:
@@ -118,7 +120,9 @@ def _find_first_letters(wording: str) -> str:
 
 def _stem_wording(text: str) -> tuple[str, ...]:
     """Return the stems of the words that tell one wording from another."""
-    words_with_stems = zip(split_words(text), shared_stemmer().split_all(text), strict=True)
+    words_with_stems = zip(
+        split_words(text), get_shared_stemmer().stem_all_words(text), strict=True
+    )
     return tuple(stem for word, stem in words_with_stems if word not in _FILLER_WORDS)
 
 

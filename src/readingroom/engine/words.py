@@ -22,11 +22,13 @@ _MAX_REMEMBERED_WORDS = 200_000  # about 20 MB
 _QUOTED_PHRASE_PATTERN = re.compile(r"""(?<!\w)(?:"([^"]+)"|“([^“”]+)”)(?!\w)""")
 _WORD_PATTERN = re.compile(r"[^\W_]+")
 # Letters in lower case and digits, with spaces for all else.
-_ASCII_WORDS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128))
+_ASCII_TRANSLATION_TABLE = "".join(
+    chr(code).lower() if chr(code).isalnum() else " " for code in range(128)
+)
 _LETTERS_AND_SPACES_PATTERN = re.compile(r"[\w\s]+")
 # Where symbols newer than SQLite's Unicode may be. The large blocks in between hold only letters,
 # or nothing; walking through them too would slow down the first search noticeably.
-_UNICODE_BLOCKS = (
+_SYMBOL_CODE_RANGES = (
     (0x80, 0x3400),
     (0x4DC0, 0x4E00),
     (0xA000, 0xAC00),
@@ -86,7 +88,7 @@ class LexicalStatistics:
 
     document_count: int
     average_length: float
-    frequencies: Callable[[Sequence[str]], Mapping[str, int]]
+    read_document_frequencies: Callable[[Sequence[str]], Mapping[str, int]]
 
 
 class RememberedWords(Generic[Value]):
@@ -131,7 +133,7 @@ class WordMemory:
 
     def __init__(self, state: object) -> None:
         self.state = state
-        self.frequencies: RememberedWords[int] = RememberedWords()
+        self.document_frequencies: RememberedWords[int] = RememberedWords()
         self.terms: RememberedWords[IndexedTerm | None] = RememberedWords()
 
 
@@ -147,15 +149,15 @@ def parse_query(query_text: str) -> LexicalQuery:
     """Return the phrases and words of a query; an unpaired quotation mark is ignored."""
     query_text = query_text[:_MAX_QUERY_CHARS]
     phrases: list[str] = []
-    remaining_words = MAX_QUERY_WORDS
-    for quoted in _QUOTED_PHRASE_PATTERN.finditer(query_text):
-        phrase_words = list(split_words(quoted[1] or quoted[2]))[:remaining_words]
-        remaining_words -= len(phrase_words)
+    remaining_word_count = MAX_QUERY_WORDS
+    for phrase_match in _QUOTED_PHRASE_PATTERN.finditer(query_text):
+        phrase_words = list(split_words(phrase_match[1] or phrase_match[2]))[:remaining_word_count]
+        remaining_word_count -= len(phrase_words)
         phrases += [" ".join(phrase_words)] if phrase_words else []
     single_words = _remove_stop_words(
         split_words(_QUOTED_PHRASE_PATTERN.sub(" ", query_text)), keep_all_if_empty=not phrases
     )
-    return LexicalQuery(tuple(dict.fromkeys(phrases)), tuple(single_words[:remaining_words]))
+    return LexicalQuery(tuple(dict.fromkeys(phrases)), tuple(single_words[:remaining_word_count]))
 
 
 def extract_query_words(query_text: str) -> list[str]:
@@ -201,11 +203,15 @@ def make_fts5_tokenizer_option() -> str:
     """
     # These are 85,000 characters, and a new database waits for them: all loops but the last, over
     # the characters that exist, are those of the standard library.
-    codes = array("I", chain.from_iterable(starmap(range, _UNICODE_BLOCKS)))
-    symbol_characters = _LETTERS_AND_SPACES_PATTERN.sub("", codes.tobytes().decode("utf-32"))
-    assigned = compress(symbol_characters, map("Cn".__ne__, map(category, symbol_characters)))
+    character_codes = array("I", chain.from_iterable(starmap(range, _SYMBOL_CODE_RANGES)))
+    symbol_characters = _LETTERS_AND_SPACES_PATTERN.sub(
+        "", character_codes.tobytes().decode("utf-32")
+    )
+    assigned_characters = compress(
+        symbol_characters, map("Cn".__ne__, map(category, symbol_characters))
+    )
     separator_characters = "".join(
-        symbol for symbol in assigned if ucd_3_2_0.category(symbol) == "Cn"
+        symbol for symbol in assigned_characters if ucd_3_2_0.category(symbol) == "Cn"
     )
     return f"porter unicode61 separators '{separator_characters}{_BULLET_CHARACTERS}'"
 
@@ -213,6 +219,6 @@ def make_fts5_tokenizer_option() -> str:
 def split_words(text: str) -> Iterator[str]:
     """Return the words of a text in lower case, in reading order."""
     if text.isascii():  # in half the time, with the same result
-        return iter(text.translate(_ASCII_WORDS).split())
+        return iter(text.translate(_ASCII_TRANSLATION_TABLE).split())
     # NFC, because an accent may be a character of its own, and that is not a letter.
     return map(str.lower, _WORD_PATTERN.findall(normalize("NFC", text)))

@@ -22,7 +22,7 @@ from readingroom.engine.ranking import (
     Relevance,
     rank_passages,
 )
-from readingroom.engine.second_look import MAX_READ_AGAIN, rescore_passages
+from readingroom.engine.second_look import rescore_passages
 from readingroom.engine.stems import count_stems, count_stems_of_each, count_words
 from readingroom.protocol.search import DeskHit
 
@@ -31,6 +31,7 @@ _MAX_EMBEDDED_CHARS = 1_000  # characters of each that are embedded
 _FIRST_RESULT_COUNT = 5
 """Among so many results, the best hit of every base has a place."""
 _KEPT_RESULT_COUNT = 2  # the first ones, which no other base's hit displaces
+_MAX_HITS_READ_AGAIN = 6  # hits; more took longer and found no more on tuning questions
 _MAX_HITS_PER_DOCUMENT = 3  # results of one document among the first ones
 _MIN_OVERLAP = 40  # characters that two passages share if one goes on where the other ends
 _SAME_TEXT_SHARE = 0.9  # the share of their words that two passages have in common if they are one
@@ -241,7 +242,7 @@ def _look_again(
     new_scores = rescore_passages(
         query,
         [hit.score for hit in ranked_hits],
-        [found_text_by_id[hit.id] for hit in ranked_hits[:MAX_READ_AGAIN]],
+        [found_text_by_id[hit.id] for hit in ranked_hits[:_MAX_HITS_READ_AGAIN]],
         reranker,
         _CALIBRATION.decline,
     )
@@ -399,5 +400,5 @@ class _PoolStatistics:
         self.document_count = len(stems_of_texts)
         self.average_length = sum(map(count_words, passage_texts)) / max(len(stems_of_texts), 1)
 
-    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+    def read_document_frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
         return {stem: self._frequencies[stem] for stem in stems}

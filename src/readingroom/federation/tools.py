@@ -69,7 +69,7 @@ def open_federation(
         resources=FederatedResources(federation_service),
         lifespan=federation_service.running,
         warm_up=federation_service.warm_up,
-        pages=partial(_make_pages, federation_service, knowledge_bases),
+        make_pages=partial(_make_pages, federation_service, knowledge_bases),
     )
 
 
@@ -79,7 +79,7 @@ def _make_pages(
     job_store: JobStore,
 ) -> BasePages:
     pages_by_base = {
-        opened_base.name: opened_base.pages(job_store) for opened_base in knowledge_bases
+        opened_base.name: opened_base.make_pages(job_store) for opened_base in knowledge_bases
     }
     federation_pages: BasePages = _LAZY_MAKE_PAGES(federation_service, pages_by_base)
     return federation_pages

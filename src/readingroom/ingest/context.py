@@ -19,7 +19,7 @@ class IngestContext:
     pipeline: Pipeline
     embedder: Embedder
     roots: AllowedFolders
-    now: Callable[[], datetime] = clock.now
+    get_now: Callable[[], datetime] = clock.now
     on_step: StepHook = ignore_step
     """Called at each named step of a change; tests interrupt it there."""
     database: PostgresDatabase | None = None

@@ -78,12 +78,12 @@ class RetryPolicy:
     max_attempts: int = 4
     first_wait: float = 1.0
     max_wait: float = 60.0
-    jitter: Callable[[], float] = lambda: 0.5
+    draw_jitter: Callable[[], float] = lambda: 0.5
     """A number from 0 to 1. Random ones spread the waits from half to one and a half of theirs."""
 
     def compute_backoff(self, attempt_index: int) -> float:
         """Return the seconds to wait after an attempt, counted from 0; they double each time."""
-        return self.first_wait * 2.0**attempt_index * (0.5 + self.jitter())
+        return self.first_wait * 2.0**attempt_index * (0.5 + self.draw_jitter())
 
     def compute_wait(
         self, attempt_index: int, transient_error: TransientError, seconds_left: float

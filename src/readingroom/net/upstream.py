@@ -123,7 +123,10 @@ class UpstreamClient:
         self._now = clock
         self._sleep = sleep
         self._retry_policy = RetryPolicy(
-            max_attempts=4, first_wait=0.2, max_wait=MAX_RETRY_AFTER_SECONDS, jitter=draw_jitter
+            max_attempts=4,
+            first_wait=0.2,
+            max_wait=MAX_RETRY_AFTER_SECONDS,
+            draw_jitter=draw_jitter,
         )
         self._resume_at = 0.0
         # A page that fails is no host that fails: each has its own breaker, and the host's counts

@@ -116,7 +116,7 @@ class EmbeddingWorker:
         return stored_count
 
     def _claim_batches(self) -> Iterator[LeasedBatch]:
-        max_passages = self._passages_per_batch or self._embedder.batch_texts
+        max_passages = self._passages_per_batch or self._embedder.texts_per_batch
         while True:
             leased_batch = self._work.claim_batch(self._embedder.identity, max_passages)
             if not leased_batch.passages:

@@ -59,7 +59,7 @@ class SampleStep:
     title: str
     """What it loads, in words."""
     load: Callable[[ReportProgressSync], object]
-    turn: int = 0
+    start_order: int = 0
     """Bases whose first step has a lower number begin first; two may load at once."""
     is_last: bool = False
     """Whether it waits until the other steps of all bases have ended."""

@@ -61,9 +61,9 @@ class KnowledgeBase:
     """Its resources, where it has some that a client can attach."""
     page_image_readers: Mapping[str, ReadPageImage] = field(default_factory=dict)
     """Reads the pictures that its views show, by how their URIs begin; no two bases share one."""
-    routers: Callable[[], Sequence[Any]] = tuple
+    get_routers: Callable[[], Sequence[Any]] = tuple
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
-    pages: Callable[[JobStore], BasePages] = _make_no_pages
+    make_pages: Callable[[JobStore], BasePages] = _make_no_pages
     """Makes its pages for people, whose forms queue jobs in the store that is given."""
     leasable_passages: LeasablePassages | None = None
     """Its passages without vectors, which workers on other machines may embed; bases whose
@@ -192,11 +192,11 @@ class BaseSpec:
         if self.routes:
             knowledge_base = replace(
                 knowledge_base,
-                routers=cache(partial(self.routes, knowledge_base.service, settings.read_only)),
+                get_routers=cache(partial(self.routes, knowledge_base.service, settings.read_only)),
             )
         if self.pages:
             knowledge_base = replace(
-                knowledge_base, pages=partial(self.pages, knowledge_base.service)
+                knowledge_base, make_pages=partial(self.pages, knowledge_base.service)
             )
         if settings.read_only:
             knowledge_base = replace(

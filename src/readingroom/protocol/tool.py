@@ -196,7 +196,7 @@ class Tool:
     hints: ToolHints = field(default_factory=ToolHints)
     meta: Mapping[str, Any] = field(default_factory=dict)
     """What its listing and each of its results carry in `_meta`, such as a schema version."""
-    choices: Callable[[], Mapping[str, Sequence[str]]] | None = None
+    list_choices: Callable[[], Mapping[str, Sequence[str]]] | None = None
     """The values that some arguments may have now, asked for at every listing."""
     view: str = ""
     """The name of the view that draws its answers inside a chat, where a host can."""
@@ -213,11 +213,11 @@ class Tool:
     @property
     def input_schema(self) -> Schema:
         """The schema of the arguments, with the values they may have now."""
-        if self.choices is None:
+        if self.list_choices is None:
             return self._static_schema
         # A copy, because the static schema is cached and the choices change with the data.
         argument_schema = copy.deepcopy(self._static_schema)
-        for argument_name, allowed_values in self.choices().items():
+        for argument_name, allowed_values in self.list_choices().items():
             _set_allowed_values(argument_schema["properties"][argument_name], list(allowed_values))
         return argument_schema
 
@@ -285,7 +285,7 @@ def make_tool(
         run=run,
         hints=hints or ToolHints(),
         meta=meta or {},
-        choices=list_choices,
+        list_choices=list_choices,
         has_outlined_answer=has_outlined_answer,
         view=view,
         list_links=list_links,

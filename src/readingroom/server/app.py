@@ -85,7 +85,7 @@ def build_app(
     rest_routers = [
         rest_router
         for knowledge_base in app_parts.bases
-        for rest_router in knowledge_base.routers()
+        for rest_router in knowledge_base.get_routers()
     ]
     passages_to_embed = _list_passages_for_workers(app_parts.bases, settings)
     if rest_routers or passages_to_embed:
@@ -371,7 +371,7 @@ def _list_passages_for_workers(
     Without REST, their routes are there only if a worker has a key: FastAPI is slow to import. So
     they are in a read-only room, whose description names no route that writes unless it is used.
     """
-    has_rest = any(knowledge_base.routers() for knowledge_base in knowledge_bases)
+    has_rest = any(knowledge_base.get_routers() for knowledge_base in knowledge_bases)
     if (settings.read_only or not has_rest) and not WorkerKeys(settings.data).list_keys():
         return []
     return list_leasable_passages(knowledge_bases)

@@ -89,10 +89,10 @@ def pack_archive(
     Until then it is written next to `source_folder`, which must be on the same disk as
     `archive_path`.
     """
-    partial_archive = source_folder.with_name(f"{source_folder.name}.packed")
+    partial_archive_path = source_folder.with_name(f"{source_folder.name}.packed")
     try:
         with (
-            _create_private_file(partial_archive) as archive_file,
+            _create_private_file(partial_archive_path) as archive_file,
             # A low level: vectors hardly compress at any, and a backup should not take long.
             gzip.GzipFile(
                 fileobj=archive_file, mode="wb", compresslevel=3, filename="", mtime=0
@@ -112,9 +112,9 @@ def pack_archive(
                     filter=_remove_owner_names,
                 )
                 report_progress(packed_count, len(backup_manifest.files), None)
-        partial_archive.replace(archive_path)
+        partial_archive_path.replace(archive_path)
     finally:
-        partial_archive.unlink(missing_ok=True)
+        partial_archive_path.unlink(missing_ok=True)
 
 
 def unpack_archive(
@@ -132,9 +132,9 @@ def unpack_archive(
         backup_manifest = _read_manifest(tar_file)
         check_manifest(backup_manifest)
         _check_free_space(backup_manifest, target_folder)
-        missing_entries = dict(backup_manifest.files)
+        remaining_entries = dict(backup_manifest.files)
         while archive_member := tar_file.next():
-            file_entry = missing_entries.pop(archive_member.name, None)
+            file_entry = remaining_entries.pop(archive_member.name, None)
             if file_entry is None or not archive_member.isfile():
                 raise BackupUnusable(
                     f"{archive_path} is damaged: {archive_member.name} does not belong in it"
@@ -148,11 +148,13 @@ def unpack_archive(
                     f"{archive_path} is damaged: {archive_member.name} is not what was backed up"
                 )
             report_progress(
-                len(backup_manifest.files) - len(missing_entries), len(backup_manifest.files), None
+                len(backup_manifest.files) - len(remaining_entries),
+                len(backup_manifest.files),
+                None,
             )
-        if missing_entries:
+        if remaining_entries:
             raise BackupUnusable(
-                f"{archive_path} is damaged: {next(iter(missing_entries))} is missing from it"
+                f"{archive_path} is damaged: {next(iter(remaining_entries))} is missing from it"
             )
     return backup_manifest
 
@@ -404,23 +406,23 @@ def _read_chunk_batches(
 
 def _encode_chunk_rows(chunk_batch: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
     for chunk_index, chunk_id in enumerate(chunk_batch.ids):
-        chunk_metadata = json.dumps(chunk_batch.metadatas[chunk_index])
+        metadata_json = json.dumps(chunk_batch.metadatas[chunk_index])
         yield (
             chunk_id,
             chunk_batch.texts[chunk_index],
-            chunk_metadata,
+            metadata_json,
             chunk_batch.vectors[chunk_index].astype("<f4").tobytes(),
         )
 
 
 def _decode_chunk_rows(chunk_rows: list[tuple[str, str, str, bytes]]) -> Chunks:
-    chunk_ids, chunk_texts, metadata_texts, vector_blobs = zip(*chunk_rows, strict=True)
+    chunk_ids, chunk_texts, metadata_jsons, vector_blobs = zip(*chunk_rows, strict=True)
     vector_matrix = np.stack(
         [np.frombuffer(vector_blob, "<f4") for vector_blob in vector_blobs]
     ).astype(np.float32)
     return Chunks(
         list(chunk_ids),
         list(chunk_texts),
-        [json.loads(chunk_metadata) for chunk_metadata in metadata_texts],
+        [json.loads(metadata_json) for metadata_json in metadata_jsons],
         vector_matrix,
     )

@@ -45,7 +45,7 @@ class BrowserSessions:
         state_tables: StateTables | None = None,
     ) -> None:
         """Without `state_tables` they are in a file, which is created with the first session."""
-        self._tables = state_tables or StateFile(
+        self._state_tables = state_tables or StateFile(
             data_directory / SESSIONS_FILE, "The sessions", lambda db: db.execute(_SCHEMA_SQL)
         )
         self._get_now_seconds = clock_function
@@ -54,7 +54,7 @@ class BrowserSessions:
         """Begin a session for the holder of a key, and forget those that have ended."""
         session_id = secrets.token_urlsafe(32)
         now_seconds = self._get_now_seconds()
-        with self._tables.begin_writing() as db:
+        with self._state_tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM browser_sessions WHERE seen_at < ? OR created_at < ?",
                 (now_seconds - MAX_IDLE_SECONDS, now_seconds - MAX_SESSION_AGE_SECONDS),
@@ -68,10 +68,10 @@ class BrowserSessions:
 
     def find_session(self, session_id: str) -> BrowserSession | None:
         """Return a session that is neither idle for too long nor too old; None otherwise."""
-        if not self._tables.has_data():
+        if not self._state_tables.has_data():
             return None
         id_digest, now_seconds = _hash_session_id(session_id), self._get_now_seconds()
-        with self._tables.begin_reading() as db:
+        with self._state_tables.begin_reading() as db:
             session_row = db.execute(
                 "SELECT key_digest, created_at, seen_at FROM browser_sessions WHERE digest = ?",
                 (id_digest,),
@@ -85,7 +85,7 @@ class BrowserSessions:
         ):
             return None
         if now_seconds - last_seen_at > _SECONDS_BETWEEN_TOUCHES:
-            with self._tables.begin_writing() as db:
+            with self._state_tables.begin_writing() as db:
                 db.execute(
                     "UPDATE browser_sessions SET seen_at = ? WHERE digest = ?",
                     (now_seconds, id_digest),
@@ -94,7 +94,7 @@ class BrowserSessions:
 
     def end_session(self, session_id: str) -> None:
         """Forget a session; it does not matter whether there was one."""
-        with self._tables.begin_writing() as db:
+        with self._state_tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM browser_sessions WHERE digest = ?", (_hash_session_id(session_id),)
             )

@@ -31,19 +31,19 @@ class StoreChanges:
         self.on_step = on_step
         self._intent_log = IntentLog(intents_path)
         self._locks_by_key: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
-        self._copy_lock = ReadWriteLock()
+        self._pause_lock = ReadWriteLock()
 
     @asynccontextmanager
     async def begin_change(self, lock_key: str) -> AsyncIterator[None]:
         """Enclose a change: one at a time for each key, and never cancelled once it has begun."""
-        async with self._locks_by_key[lock_key], self._copy_lock.acquire_shared():
+        async with self._locks_by_key[lock_key], self._pause_lock.acquire_shared():
             # A client that hangs up must not leave the stores in disagreement.
             with anyio.CancelScope(shield=True):
                 yield
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Keep changes out: inside, none is half done and none begins. For copying the stores."""
-        return self._copy_lock.acquire_exclusive()
+        return self._pause_lock.acquire_exclusive()
 
     @asynccontextmanager
     async def record_intent(self, intent_kind: str, **intent_body: Any) -> AsyncIterator[Intent]:

@@ -30,11 +30,11 @@ _ROWS_PER_BATCH = 5_000
 # Chroma builds a graph for searches that we never make, so it is built as cheaply as possible.
 _HNSW_SETTINGS: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
 # How Chroma describes the embedding function of a collection that has none.
-_MISSING_FUNCTION_TYPES = ("legacy", "unknown")
+_NO_EMBEDDING_FUNCTION_TYPES = ("legacy", "unknown")
 # What chromadb imports on its way and nothing here uses. jsonschema compiles a grammar for checking
 # IRIs where rfc3987-syntax happens to be installed, which is half of the whole import; httpx has a
 # command line, for which it imports rich.
-_UNUSED_MODULES = ("rfc3987_syntax", "httpx._main")
+_UNUSED_MODULE_NAMES = ("rfc3987_syntax", "httpx._main")
 _GENERATION_METADATA_KEY = "generation"
 _EMBEDDING_METADATA_KEY = "embedding"
 
@@ -132,7 +132,7 @@ class ChunkStore:
             [collection_model.configuration_json, collection_model.serialized_schema]
         )
         if any(
-            embedding_function.get("type") not in _MISSING_FUNCTION_TYPES
+            embedding_function.get("type") not in _NO_EMBEDDING_FUNCTION_TYPES
             for embedding_function in embedding_functions
         ):
             raise StoreUnusable(
@@ -152,7 +152,7 @@ class ChunkCollection:
     """One collection; a write is durable when its method returns."""
 
     def __init__(self, chroma_collection: "chromadb.Collection") -> None:
-        self._collection = chroma_collection
+        self._chroma_collection = chroma_collection
 
     def read_chunks(
         self,
@@ -176,14 +176,14 @@ class ChunkCollection:
             return Chunks([], [], [])
         included_fields: Any = ["documents", "metadatas", *(["embeddings"] if with_vectors else [])]
         read_page = functools.partial(
-            self._collection.get,
+            self._chroma_collection.get,
             where=_translate_filter_to_chroma(filter_conditions),
             include=included_fields,
         )
         with _translate_chroma_errors():
             if chunk_ids is not None:
                 chunk_pages = [
-                    read_page(ids=index_batch) for index_batch in _split_into_batches(chunk_ids)
+                    read_page(ids=id_batch) for id_batch in _split_into_batches(chunk_ids)
                 ]
             elif limit is not None:
                 chunk_pages = [read_page(limit=limit, offset=offset)]
@@ -197,11 +197,11 @@ class ChunkCollection:
             raise ValueError("an id comes twice in one batch")
         if not np.isfinite(chunks.vectors).all():
             raise ValueError("a vector contains a number that is not finite")
-        self._raise_generation()
+        self._increase_generation()
         with _translate_chroma_errors():
             for index_batch in _split_into_batches(range(len(chunks))):
                 batch_ids = [chunks.ids[chunk_index] for chunk_index in index_batch]
-                self._collection.upsert(
+                self._chroma_collection.upsert(
                     ids=batch_ids,
                     documents=[chunks.texts[chunk_index] for chunk_index in index_batch],
                     metadatas=self._mark_removed_metadata(
@@ -212,68 +212,69 @@ class ChunkCollection:
 
     def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
-        self._raise_generation()
+        self._increase_generation()
         with _translate_chroma_errors():
             for index_batch in _split_into_batches(range(len(chunk_ids))):
                 new_metadatas: Any = [dict(metadatas[chunk_index]) for chunk_index in index_batch]
-                self._collection.update(
+                self._chroma_collection.update(
                     ids=[chunk_ids[chunk_index] for chunk_index in index_batch],
                     metadatas=new_metadatas,
                 )
 
     def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
-        self._raise_generation()
+        self._increase_generation()
         with _translate_chroma_errors():
-            for index_batch in _split_into_batches(chunk_ids):
-                self._collection.delete(ids=index_batch)
+            for id_batch in _split_into_batches(chunk_ids):
+                self._chroma_collection.delete(ids=id_batch)
 
     def count_chunks(self) -> int:
         with _translate_chroma_errors():
-            return self._collection.count()
+            return self._chroma_collection.count()
 
     @property
     def generation(self) -> int:
         """A number that every write increases; an index built at another one is out of date."""
-        return int((self._collection.metadata or {}).get(_GENERATION_METADATA_KEY, 0))
+        return int((self._chroma_collection.metadata or {}).get(_GENERATION_METADATA_KEY, 0))
 
     @property
     def embedding_identity(self) -> str | None:
         """Identity of the model that made the vectors; None before the first vector."""
-        return (self._collection.metadata or {}).get(_EMBEDDING_METADATA_KEY)
+        return (self._chroma_collection.metadata or {}).get(_EMBEDDING_METADATA_KEY)
 
     def claim_embedding(self, model_identity: str) -> None:
         """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
-        stored_embedding = self.embedding_identity
-        if stored_embedding is None:
+        stored_identity = self.embedding_identity
+        if stored_identity is None:
             self._update_collection_metadata({_EMBEDDING_METADATA_KEY: model_identity})
-        elif stored_embedding != model_identity:
+        elif stored_identity != model_identity:
             raise EmbeddingMismatch(
-                f"The vectors of {self._collection.name} were made by {stored_embedding}, and "
-                f"{model_identity} is what runs now; the two must not be mixed. Set the model and "
-                "the "
-                "precision back, or ingest everything anew.",
-                held=stored_embedding,
+                f"The vectors of {self._chroma_collection.name} were made by {stored_identity}, "
+                f"and {model_identity} is what runs now; the two must not be mixed. Set the model "
+                "and the precision back, or ingest everything anew.",
+                held=stored_identity,
                 running=model_identity,
             )
 
-    def _raise_generation(self) -> None:
+    def _increase_generation(self) -> None:
         # Before the write: a crash half-way then leaves a number that no index was built at.
         self._update_collection_metadata({_GENERATION_METADATA_KEY: self.generation + 1})
 
     def _update_collection_metadata(self, added_values: Mapping[str, Any]) -> None:
         with _translate_chroma_errors():
-            self._collection.modify(metadata={**(self._collection.metadata or {}), **added_values})
+            self._chroma_collection.modify(
+                metadata={**(self._chroma_collection.metadata or {}), **added_values}
+            )
 
     def _mark_removed_metadata(self, chunk_ids: list[str], new_metadatas: list[Metadata]) -> Any:
         """Return the new metadata with None for each key that is to be removed."""
         # Chroma's upsert merges metadata, and would keep the old keys otherwise.
-        stored_chunks = self._collection.get(ids=chunk_ids, include=["metadatas"])
-        old_metadatas = dict(
+        stored_chunks = self._chroma_collection.get(ids=chunk_ids, include=["metadatas"])
+        old_metadata_by_id = dict(
             zip(stored_chunks["ids"], stored_chunks["metadatas"] or [], strict=True)
         )
         return [
-            {**dict.fromkeys(old_metadatas.get(chunk_id) or {}), **chunk_metadata} or None
+            {**dict.fromkeys(old_metadata_by_id.get(chunk_id) or {}), **chunk_metadata} or None
             for chunk_id, chunk_metadata in zip(chunk_ids, new_metadatas, strict=True)
         ]
 
@@ -281,14 +282,14 @@ class ChunkCollection:
 # Chroma has no lists in metadata, so numbers are stored as "14,15".
 
 
-def format_numbers(stored_numbers: Iterable[int]) -> str:
+def format_numbers(numbers: Iterable[int]) -> str:
     """Return numbers as one metadata value."""
-    return ",".join(map(str, stored_numbers))
+    return ",".join(map(str, numbers))
 
 
-def parse_numbers(stored_numbers: Value) -> tuple[int, ...]:
+def parse_numbers(numbers_text: Value) -> tuple[int, ...]:
     """Return the numbers that `format_numbers` wrote."""
-    return tuple(int(number_text) for number_text in str(stored_numbers).split(",") if number_text)
+    return tuple(int(number_text) for number_text in str(numbers_text).split(",") if number_text)
 
 
 def _open_chroma_client(chroma_directory: Path | None) -> Any:
@@ -308,7 +309,7 @@ def _open_chroma_client(chroma_directory: Path | None) -> Any:
 
 def _import_chromadb() -> Any:
     """Import chromadb, which takes longer than the rest of the program, when a store is opened."""
-    with _hide_modules(_UNUSED_MODULES), pause_garbage_collection():
+    with _hide_modules(_UNUSED_MODULE_NAMES), pause_garbage_collection():
         import chromadb
         import chromadb.config
     return chromadb
@@ -317,12 +318,12 @@ def _import_chromadb() -> Any:
 @contextlib.contextmanager
 def _hide_modules(module_names: Iterable[str]) -> Iterator[None]:
     """Let imports behave as if modules that are not imported yet were not installed."""
-    hidden_modules = [name for name in module_names if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden_modules))  # type: ignore[arg-type]
+    hidden_module_names = [name for name in module_names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden_module_names))  # type: ignore[arg-type]
     try:
         yield
     finally:
-        for name in hidden_modules:
+        for name in hidden_module_names:
             del sys.modules[name]
 
 

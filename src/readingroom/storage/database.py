@@ -63,7 +63,7 @@ class Database(sqlite3.Connection):
         """Commit everything that is written inside, or nothing of it when an exception leaves."""
         # The write lock at once: a transaction that begins by reading may fail when it first
         # writes.
-        self.execute(self.dialect.begin_write)
+        self.execute(self.dialect.begin_write_sql)
         try:
             yield
             self.execute("COMMIT")
@@ -120,13 +120,13 @@ class Database(sqlite3.Connection):
 
     @contextmanager
     def stop_when(
-        self, is_exhausted: Callable[[], bool], steps_between_checks: int
+        self, check_is_exhausted: Callable[[], bool], steps_between_checks: int
     ) -> Iterator[None]:
-        """Ask `is_exhausted` every so many steps of a statement; stop the statement if it is.
+        """Ask `check_is_exhausted` every so many steps of a statement; stop the statement if it is.
 
         Raise `StatementStopped` then.
         """
-        self.set_progress_handler(is_exhausted, steps_between_checks)
+        self.set_progress_handler(check_is_exhausted, steps_between_checks)
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -254,7 +254,7 @@ class ConnectionPool:
     @contextmanager
     def connection(self) -> Iterator[Database]:
         """Lend a connection that nobody else uses meanwhile."""
-        db = self._take_idle() or self._open_connection()
+        db = self._take_idle_connection() or self._open_connection()
         try:
             yield db
         finally:
@@ -263,7 +263,7 @@ class ConnectionPool:
             else:
                 db.close()
 
-    def _take_idle(self) -> Database | None:
+    def _take_idle_connection(self) -> Database | None:
         while True:
             try:
                 db = self._idle_connections.pop()  # the one used last: its cache is warm
@@ -309,11 +309,11 @@ class StateFile(StateTables):
     """Tables in a file of their own, which is made when it is first written to."""
 
     def __init__(
-        self, path: Path, subject: str, create_tables: Callable[[Database], object]
+        self, path: Path, tables_label: str, create_tables: Callable[[Database], object]
     ) -> None:
-        """`subject` is what the tables hold, for errors: "The jobs"."""
+        """`tables_label` is what the tables hold, for errors: "The jobs"."""
         self._path = path
-        self._subject = subject
+        self._tables_label = tables_label
         self._create_tables = create_tables
         self._pool = ConnectionPool(self._connect)
 
@@ -327,7 +327,7 @@ class StateFile(StateTables):
                 yield db
         except (OSError, DatabaseError) as error:
             raise StorageFailed(
-                f"{self._subject} in {self._path.name} cannot be used: {describe_cause(error)}"
+                f"{self._tables_label} in {self._path.name} cannot be used: {describe_cause(error)}"
             ) from error
 
     @contextmanager

@@ -29,12 +29,12 @@ MAX_OLD_TOKENS = 100
 """Of one grant: an app that refreshes without end fills no disk."""
 
 TokenKind = Literal["code", "access", "refresh"]
-_TOKEN_SECONDS: dict[TokenKind, int] = {
+_LIFETIME_SECONDS_BY_TOKEN_KIND: dict[TokenKind, int] = {
     "code": AUTHORIZATION_CODE_SECONDS,
     "access": ACCESS_TOKEN_SECONDS,
     "refresh": REFRESH_TOKEN_SECONDS,
 }
-_TOKEN_PREFIXES: dict[TokenKind, str] = {
+_PREFIX_BY_TOKEN_KIND: dict[TokenKind, str] = {
     "code": "rrc_",
     "access": ACCESS_TOKEN_PREFIX,
     "refresh": "rrf_",
@@ -89,7 +89,7 @@ class Grant:
     may_write: bool
     face_path: str | None
     """The face whose tools it may call, such as `/policy`; None for all of them."""
-    parameters: str
+    parameters_json: str
     """The request that it answers, as JSON."""
     created_at: float
 
@@ -108,7 +108,7 @@ class ConsentRequest:
     """A client's request that nobody has answered yet."""
 
     client_id: str
-    parameters: str
+    parameters_json: str
 
 
 class GrantStore:
@@ -121,16 +121,16 @@ class GrantStore:
         state_tables: StateTables | None = None,
     ) -> None:
         """Without `state_tables` they are in a file, which is created with the first client."""
-        self._tables = state_tables or StateFile(
+        self._state_tables = state_tables or StateFile(
             data_directory / GRANTS_FILE,
             "The connected apps",
             lambda db: db.executescript(_SCHEMA_SQL),
         )
         self._get_now_seconds = clock_function
 
-    def add_client(self, client_id: str, client_metadata: str) -> None:
+    def add_client(self, client_id: str, metadata_json: str) -> None:
         """Keep a client. Beyond MAX_CLIENTS the oldest without a grant makes room."""
-        with self._tables.begin_writing() as db:
+        with self._state_tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM clients WHERE client_id IN (SELECT client_id FROM clients "
                 "WHERE client_id NOT IN (SELECT client_id FROM grants) "
@@ -139,14 +139,14 @@ class GrantStore:
             )
             db.execute(
                 "INSERT INTO clients (client_id, metadata, created_at) VALUES (?, ?, ?)",
-                (client_id, client_metadata, self._get_now_seconds()),
+                (client_id, metadata_json, self._get_now_seconds()),
             )
 
-    def find_client(self, client_id: str) -> str | None:
+    def find_client_metadata(self, client_id: str) -> str | None:
         """Return the metadata of a client as JSON; None for one that is not known."""
-        if not self._tables.has_data():
+        if not self._state_tables.has_data():
             return None
-        with self._tables.begin_reading() as db:
+        with self._state_tables.begin_reading() as db:
             client_row = db.execute(
                 "SELECT metadata FROM clients WHERE client_id = ?", (client_id,)
             ).fetchone()
@@ -155,7 +155,7 @@ class GrantStore:
     def add_request(self, client_id: str, parameters_json: str) -> str:
         """Keep what a client asks for until somebody answers, and return its id."""
         request_id = secrets.token_urlsafe(32)
-        with self._tables.begin_writing() as db:
+        with self._state_tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM consent_requests WHERE created_at < ? OR digest IN ("
                 "SELECT digest FROM consent_requests "
@@ -178,9 +178,9 @@ class GrantStore:
 
     def find_request(self, request_id: str) -> ConsentRequest | None:
         """Return a request that waits for an answer; None for one that was answered or is old."""
-        if not self._tables.has_data():
+        if not self._state_tables.has_data():
             return None
-        with self._tables.begin_reading() as db:
+        with self._state_tables.begin_reading() as db:
             request_row = db.execute(
                 "SELECT client_id, parameters FROM consent_requests "
                 "WHERE digest = ? AND created_at >= ?",
@@ -190,7 +190,7 @@ class GrantStore:
 
     def remove_request(self, request_id: str) -> bool:
         """Take a request away; return whether it was still there, so that one answer counts."""
-        with self._tables.begin_writing() as db:
+        with self._state_tables.begin_writing() as db:
             delete_cursor = db.execute(
                 "DELETE FROM consent_requests WHERE digest = ?", (_hash_token(request_id),)
             )
@@ -205,7 +205,7 @@ class GrantStore:
     ) -> str:
         """Keep what the holder of a key allows, and return the code that the client is sent."""
         grant_id, now_seconds = secrets.token_hex(16), self._get_now_seconds()
-        with self._tables.begin_writing() as db:
+        with self._state_tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM grants WHERE grant_id NOT IN "
                 "(SELECT grant_id FROM tokens WHERE expires_at >= ?)",
@@ -220,7 +220,7 @@ class GrantStore:
                     key_digest,
                     int(may_write),
                     face_path,
-                    request.parameters,
+                    request.parameters_json,
                     now_seconds,
                 ),
             )
@@ -228,9 +228,9 @@ class GrantStore:
 
     def find_token(self, token_kind: TokenKind, secret_token: str) -> IssuedToken | None:
         """Return a code or a token that has not expired; one that is spent says so."""
-        if not self._tables.has_data():
+        if not self._state_tables.has_data():
             return None
-        with self._tables.begin_reading() as db:
+        with self._state_tables.begin_reading() as db:
             token_row = db.execute(
                 f"SELECT {_GRANT_COLUMNS_SQL}, expires_at, is_spent FROM tokens "
                 "JOIN grants USING (grant_id) WHERE digest = ? AND kind = ? AND expires_at >= ?",
@@ -247,7 +247,7 @@ class GrantStore:
 
         Return None for one that was spent before: somebody else has it, so its grant ends.
         """
-        with self._tables.begin_writing() as db:
+        with self._state_tables.begin_writing() as db:
             token_digest = _hash_token(secret_token)
             token_row = db.execute(
                 "SELECT grant_id, is_spent FROM tokens WHERE digest = ? AND kind = ?",
@@ -282,14 +282,14 @@ class GrantStore:
 
     def end_grant(self, grant_id: str) -> None:
         """End a grant with its tokens; it does not matter whether there was one."""
-        with self._tables.begin_writing() as db:
+        with self._state_tables.begin_writing() as db:
             db.execute("DELETE FROM grants WHERE grant_id = ?", (grant_id,))
 
     def list_grants(self) -> list[tuple[Grant, str]]:
         """Return the grants that can still be used, each with its client's metadata."""
-        if not self._tables.has_data():
+        if not self._state_tables.has_data():
             return []
-        with self._tables.begin_reading() as db:
+        with self._state_tables.begin_reading() as db:
             grant_rows = db.execute(
                 f"SELECT {_GRANT_COLUMNS_SQL}, metadata "
                 "FROM grants JOIN clients USING (client_id) WHERE grant_id IN "
@@ -300,25 +300,25 @@ class GrantStore:
         return [(_parse_grant_row(grant_row), grant_row[-1]) for grant_row in grant_rows]
 
     def _issue_token(self, db: Any, token_kind: TokenKind, grant_id: str) -> str:
-        secret_token = _TOKEN_PREFIXES[token_kind] + secrets.token_urlsafe(32)
+        secret_token = _PREFIX_BY_TOKEN_KIND[token_kind] + secrets.token_urlsafe(32)
         db.execute(
             "INSERT INTO tokens (digest, kind, grant_id, expires_at) VALUES (?, ?, ?, ?)",
             (
                 _hash_token(secret_token),
                 token_kind,
                 grant_id,
-                self._get_now_seconds() + _TOKEN_SECONDS[token_kind],
+                self._get_now_seconds() + _LIFETIME_SECONDS_BY_TOKEN_KIND[token_kind],
             ),
         )
         return secret_token
 
 
 def _parse_grant_row(grant_row: tuple[Any, ...]) -> Grant:
-    grant_id, client_id, key_digest, may_write, face_path, authorization_json, created_at = (
-        grant_row[:7]
-    )
+    grant_id, client_id, key_digest, may_write, face_path, parameters_json, created_at = grant_row[
+        :7
+    ]
     return Grant(
-        grant_id, client_id, key_digest, bool(may_write), face_path, authorization_json, created_at
+        grant_id, client_id, key_digest, bool(may_write), face_path, parameters_json, created_at
     )
 
 

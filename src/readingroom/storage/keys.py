@@ -113,15 +113,15 @@ class KeyUseDays:
 
     def __init__(self, data_directory: Path) -> None:
         self._path = data_directory / KEY_USES_FILE
-        self._noted_days: dict[str, str] = {}
+        self._noted_day_by_digest: dict[str, str] = {}
 
     def record_use(self, key_digest: str) -> None:
         """Remember that a key was used today. It is written once a day for each key."""
         today = clock.now().date().isoformat()
-        if self._noted_days.get(key_digest) == today:
+        if self._noted_day_by_digest.get(key_digest) == today:
             return
         # Before it is written: a directory that cannot be written must not slow every request.
-        self._noted_days[key_digest] = today
+        self._noted_day_by_digest[key_digest] = today
         try:
             with closing(self._connect()) as db:
                 db.execute(_UPSERT_USE_SQL, (key_digest, today))
@@ -154,9 +154,9 @@ class KeyRing:
         self._header_descriptor = -1  # a descriptor on the same file
         # Device and inode of the open file: a restore may replace the file at any time.
         self._open_file_id: tuple[int, int] | None = None
-        self._cached_holders: dict[bytes | str, Holder] = {}
+        self._cached_holders_by_identifier: dict[bytes | str, Holder] = {}
         """Cached by the digest of a secret or by the subject of a token."""
-        self._holders_generation: FileGeneration | None = None
+        self._cached_generation: FileGeneration | None = None
 
     def add_key(self, key_name: str, read_only: bool = False, is_operator: bool = False) -> str:
         """Make a key and return its secret, which cannot be read again.
@@ -196,11 +196,11 @@ class KeyRing:
                     key_name = key_row[0]
                     _insert_key_row(db, key_row)
             except sqlite3.IntegrityError as error:
-                conflicting_key = (
+                conflict_text = (
                     "for that subject" if "subject" in str(error) else f"named {key_name!r}"
                 )
                 raise KeyExists(
-                    f"There is a key {conflicting_key} already; revoke it first, or choose another"
+                    f"There is a key {conflict_text} already; revoke it first, or choose another"
                 ) from error
 
     def list_keys(self) -> list[Key]:
@@ -209,7 +209,7 @@ class KeyRing:
             f"SELECT name, hash, created_at, subject, read_only, {_IS_OPERATOR_SQL} FROM api_keys "
             "ORDER BY name"
         )
-        last_use_days = self._key_uses.read_days_by_digest()
+        last_use_day_by_digest = self._key_uses.read_days_by_digest()
         return [
             Key(
                 key_name,
@@ -217,7 +217,7 @@ class KeyRing:
                 subject,
                 bool(is_read_only),
                 bool(is_operator),
-                last_use_days.get(key_digest.hex()),
+                last_use_day_by_digest.get(key_digest.hex()),
             )
             for key_name, key_digest, created_at, subject, is_read_only, is_operator in key_rows
         ]
@@ -247,32 +247,32 @@ class KeyRing:
     def revoke_key(self, key_name: str) -> None:
         """Delete a key, whose next request is then refused; raise `KeyNotFound`."""
         if not self.path.exists():
-            raise make_unknown_error(key_name)
+            raise make_key_not_found_error(key_name)
         with self._open_writer() as db:
             if db.execute("DELETE FROM api_keys WHERE name = ?", (key_name,)).rowcount == 0:
-                raise make_unknown_error(key_name)
+                raise make_key_not_found_error(key_name)
             db.execute("DELETE FROM key_operators WHERE hash NOT IN (SELECT hash FROM api_keys)")
 
     def find_holder(self, secret_bytes: bytes) -> Holder | None:
         """Return the holder of the key with this secret, or None."""
         # By its hash: the time that the lookup takes reveals nothing about the secret.
-        return self._find_by_column(hash_secret(secret_bytes), "hash")
+        return self._find_holder_by_column(hash_secret(secret_bytes), "hash")
 
     def find_holder_by_digest(self, key_digest: str) -> Holder | None:
         """Return the holder of the key whose secret has this digest, or None."""
-        return self._find_by_column(bytes.fromhex(key_digest), "hash")
+        return self._find_holder_by_column(bytes.fromhex(key_digest), "hash")
 
     def find_subject_holder(self, subject: str) -> Holder | None:
         """Return the holder whose key accepts the OAuth tokens of this subject, or None."""
-        return self._find_by_column(subject, "subject")
+        return self._find_holder_by_column(subject, "subject")
 
-    def _find_by_column(self, column_value: bytes | str, column_name: str) -> Holder | None:
+    def _find_holder_by_column(self, column_value: bytes | str, column_name: str) -> Holder | None:
         # A revoked key must be refused at once, so the cache is valid for one generation only.
         generation = self._read_file_generation()
-        if generation != self._holders_generation:
-            self._cached_holders.clear()
-            self._holders_generation = generation
-        if column_value not in self._cached_holders:
+        if generation != self._cached_generation:
+            self._cached_holders_by_identifier.clear()
+            self._cached_generation = generation
+        if column_value not in self._cached_holders_by_identifier:
             key_rows = self._query_keys_file(
                 f"SELECT name, hash, read_only, {_IS_OPERATOR_SQL} FROM api_keys "
                 f"WHERE {column_name} = ?",
@@ -282,8 +282,8 @@ class KeyRing:
                 return None
             key_name, key_digest, read_only, is_operator = key_rows[0]
             holder = Holder(key_name, key_digest.hex(), bool(read_only), bool(is_operator))
-            self._cached_holders[column_value] = holder
-        holder = self._cached_holders[column_value]
+            self._cached_holders_by_identifier[column_value] = holder
+        holder = self._cached_holders_by_identifier[column_value]
         self._key_uses.record_use(holder.digest)
         return holder
 
@@ -348,7 +348,7 @@ class KeyRing:
         )
 
 
-def make_unknown_error(key_name: str) -> KeyNotFound:
+def make_key_not_found_error(key_name: str) -> KeyNotFound:
     """Return the error for a name that no key has."""
     return KeyNotFound(f"There is no key named {key_name!r}; `readingroom keys list` shows all")
 
@@ -394,7 +394,7 @@ class WorkerKeys:
             self._execute_sql("DELETE FROM worker_keys WHERE name = ? RETURNING 1", key_name)
         )
 
-    def find_worker(self, secret_bytes: bytes) -> str | None:
+    def find_worker_name(self, secret_bytes: bytes) -> str | None:
         """Return the name of the key with this secret, or None."""
         key_rows = self._execute_sql(
             "SELECT name FROM worker_keys WHERE hash = ?", hash_secret(secret_bytes)
@@ -421,10 +421,10 @@ def _create_keys_table(db: Database) -> None:
     """Create the table, and add the columns that an older one does not have."""
     db.execute(_SCHEMA_SQL)
     db.execute(_OPERATORS_SCHEMA_SQL)
-    if _list_missing_columns(db):
+    if _list_missing_column_names(db):
         with db.transaction():
             # Read again: another process may have added them before the transaction began.
-            for column_name in _list_missing_columns(db):
+            for column_name in _list_missing_column_names(db):
                 db.execute(
                     f"ALTER TABLE api_keys ADD COLUMN {column_name} {_ADDED_COLUMNS[column_name]}"
                 )
@@ -441,20 +441,22 @@ def _insert_key_row(db: Database, key_row: KeyRow) -> None:
         db.execute("INSERT INTO key_operators (hash) VALUES (?)", (key_row[1],))
 
 
-def _list_missing_columns(db: Database) -> list[str]:
-    present_columns = {
+def _list_missing_column_names(db: Database) -> list[str]:
+    present_column_names = {
         table_column[1] for table_column in db.execute("PRAGMA table_info(api_keys)")
     }
-    return [table_column for table_column in _ADDED_COLUMNS if table_column not in present_columns]
+    return [
+        table_column for table_column in _ADDED_COLUMNS if table_column not in present_column_names
+    ]
 
 
 def _read_untrusted_rows(keys_path: Path) -> list[KeyRow]:
     """Return the rows of a file that may be anybody's, in the order of our columns."""
     with closing(open_untrusted(keys_path)) as db:
-        missing_columns = _list_missing_columns(db)
-        subject_sql = "NULL" if "subject" in missing_columns else "subject"
-        read_only_sql = "0" if "read_only" in missing_columns else "read_only"
-        table_names = {table_name for (table_name,) in db.execute(db.dialect.table_names)}
+        missing_column_names = _list_missing_column_names(db)
+        subject_sql = "NULL" if "subject" in missing_column_names else "subject"
+        read_only_sql = "0" if "read_only" in missing_column_names else "read_only"
+        table_names = {table_name for (table_name,) in db.execute(db.dialect.table_names_sql)}
         operator_sql = _IS_OPERATOR_SQL if "key_operators" in table_names else "0"
         return db.execute(
             f"SELECT name, hash, created_at, {subject_sql}, {read_only_sql}, {operator_sql} "

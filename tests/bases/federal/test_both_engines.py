@@ -183,3 +183,14 @@ def test_two_loads_at_once_both_come_in(postgres: PostgresServer, tmp_path: Path
                 "SELECT count(*) FROM passages WHERE chunk NOT IN (SELECT chunk FROM passage_words)"
             ).fetchone()
             assert unworded == 0
+
+
+async def test_seats_and_citations_of_parts_and_orders(both: tuple[Asked, Asked]) -> None:
+    members = await compare(both, "/legislators", limit=200)
+    states = sorted({member["state"] for member in members["results"] if member["state"]})
+    for state in states[:3]:
+        for post in (f"junior senator from {state}", f"{state}'s at-large district"):
+            await compare_tool(both, "resolve_entity", query=post, entity_type="legislators")
+    for citation in ("7 CFR part 990", "7 CFR part 7", "Executive Order 13771", "7 U.S.C. 601"):
+        answer = await compare(both, "/fetch", id=citation)
+        assert "Ids look like" not in answer["error"]["message"], citation

@@ -40,10 +40,51 @@ async def test_a_record_says_the_date_of_its_file_not_that_of_another(tmp_path: 
         assert fetched["metadata"]["as_of"] == "2025-03-02"
 
 
-def test_an_issue_of_the_register_is_complete_for_its_day(tmp_path: Path) -> None:
+async def test_an_issue_of_the_register_is_complete_for_its_day_alone(tmp_path: Path) -> None:
     (tmp_path / "FR.xml").write_text(register_issue(), "utf-8")
     load(get_database_path(tmp_path), [tmp_path / "FR.xml"], None)
-    assert read_progress(tmp_path, "federal_register").loaded_up_to == "2018-05-10"
+    progress = read_progress(tmp_path, "federal_register")
+    assert (progress.loaded_up_to, progress.newest_record_at) == (None, "2018-05-10")
+    async with serve_in_process(tmp_path) as ask:
+        listed = await ask.answer("list_records", source="federal_register", limit=1)
+        assert "all of the issue of 2018-05-10 is loaded" in listed["note"]
+        assert listed.get("loaded_up_to") is None
+    later_issue = register_issue().replace("2018-05-10", "2018-05-14")
+    for dash in "-\u2013":
+        later_issue = later_issue.replace(f"2018{dash}9", f"2018{dash}8")
+    (tmp_path / "FR2.xml").write_text(later_issue, "utf-8")
+    load(get_database_path(tmp_path), [tmp_path / "FR2.xml"], None)
+    assert read_progress(tmp_path, "federal_register").loaded_up_to is None
+    async with serve_in_process(tmp_path) as ask:
+        counted = await ask.answer("count", resource="federal_register")
+        assert "2 issues from 2018-05-10 to 2018-05-14" in counted["note"]
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
+        note_sync(db, SOURCES_BY_NAME["federal_register"], None, date(2025, 6, 1))
+    load(get_database_path(tmp_path), [tmp_path / "FR.xml"], None)
+    assert read_progress(tmp_path, "federal_register").loaded_up_to == "2025-06-01"
+
+
+async def test_a_date_that_an_earlier_version_took_from_an_issue_is_corrected(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "FR.xml").write_text(register_issue(), "utf-8")
+    load(get_database_path(tmp_path), [tmp_path / "FR.xml"], None)
+    with closing(sqlite3.connect(get_database_path(tmp_path))) as db:
+        db.execute(
+            """UPDATE coverage SET complete_up_to = '2018-05-10',
+               known_by = 'files of register-issue' WHERE source = 'federal_register'"""
+        )
+        db.execute("UPDATE progress SET loaded_up_to = '2018-05-10' WHERE source LIKE 'federal_%'")
+        db.commit()
+    async with serve_in_process(tmp_path) as ask:
+        counted = await ask.answer("count", resource="federal_register")
+    assert counted["loaded_up_to"] is None
+    assert "the issue of 2018-05-10" in counted["note"]
+
+
+def test_of_what_is_not_loaded_no_date_is_known(tmp_path: Path) -> None:
+    (tmp_path / "FR.xml").write_text(register_issue(), "utf-8")
+    load(get_database_path(tmp_path), [tmp_path / "FR.xml"], None)
     bills = read_progress(tmp_path, "bills")
     assert (bills.records, bills.loaded_up_to, bills.is_loaded) == (0, None, False)
 

@@ -173,7 +173,7 @@ def test_embedding_here_leaves_what_a_worker_has_and_takes_it_when_the_worker_is
 
 def test_a_run_that_was_stopped_gives_back_what_it_had(db: Database) -> None:
     class StopsAtSecondBatch(HashedWords):
-        batch_texts = 4
+        texts_per_batch = 4
         calls = 0
 
         def embed_batch(self, texts):  # type: ignore[no-untyped-def]

@@ -295,6 +295,42 @@ async def test_a_cursor_of_another_list_is_refused(world: Path) -> None:
         assert (await ask.get("/bills", cursor=cursor)).status_code == 200
 
 
+async def test_a_cursor_is_of_the_filters_it_was_given_out_with(world: Path) -> None:
+    """Over both doors, and for the addresses that answers print."""
+    async with serve_in_process(world) as ask:
+        bills = (await ask.record("/bills", limit=200))["results"]
+        congress = bills[0]["congress"]
+        listed = await ask.answer(
+            "list_records", source="bills", filters={"congress": congress}, limit=1
+        )
+        for filters in ({"congress": congress - 1}, {"congress": congress, "type": "hr"}, None):
+            refused = await ask.call(
+                "list_records", source="bills", filters=filters, cursor=listed["next_cursor"]
+            )
+            assert refused["_meta"]["error_code"] == "invalid_cursor", filters
+            assert "repeat the filters" in str(refused)
+        params = {"cursor": listed["next_cursor"], "limit": 1}
+        for wrong in (
+            {},
+            {"congress": congress - 1},
+            {"congress": congress, "since": "2000-01-01"},
+        ):
+            refused = await ask.get("/bills", **params, **wrong)
+            assert refused.json()["error"]["code"] == "invalid_cursor", wrong
+        assert (await ask.get("/bills", **params, congress=congress)).status_code == 200
+        vote = (await ask.record("/roll-call-votes", limit=1))["results"][0]["id"]
+        question = {"source": "roll_call_votes", "id": vote, "part": "members", "limit": 1}
+        yeas = await ask.answer("list_records", **question, filters={"party": "D"})
+        refused = await ask.call(
+            "list_records", **question, filters={"party": "R"}, cursor=yeas["next_cursor"]
+        )
+        assert refused["_meta"]["error_code"] == "invalid_cursor"
+        changes = await ask.record("/changes", since="2000-01-01", source="bills", limit=1)
+        for wrong in ({}, {"source": "committees"}, {"source": "bills", "kind": "new"}):
+            refused = await ask.get("/changes", cursor=changes["resume_cursor"], **wrong)
+            assert refused.json()["error"]["code"] == "invalid_cursor", wrong
+
+
 async def test_empty_is_told_from_not_loaded(world: Path) -> None:
     async with serve_in_process(world) as ask:
         committee = (await ask.record("/committees", limit=1))["results"][0]["id"]

@@ -58,6 +58,7 @@ async def test_a_roll_call_has_its_totals_by_party(tmp_path: Path) -> None:
             {"party": "D", "yea": 204, "nay": 5, "present": 0, "not_voting": 6},
         ]
         senate = await ask.record("/roll-call-votes/senate:108:2:213")
+        assert senate["party_totals_of"] is None  # of all
         assert {each["party"]: (each["yea"], each["nay"], each["present"], each["not_voting"])
                 for each in senate["party_totals"]} == {
             "R": (1, 1, 0, 0), "D": (1, 0, 0, 1), "I": (0, 0, 1, 0),
@@ -84,7 +85,10 @@ async def test_parties_are_told_as_printed_where_few_members_are_loaded(tmp_path
         )
         assert listed["vote"]["by_party"]["D"] == {"yea": 204, "not_voting": 6, "nay": 5}
         assert listed["note"] == "How 2 of 440 members voted is loaded here."
+        assert (await ask.record("/roll-call-votes/house:118:1:37"))["party_totals_of"] is None
         # The Senate prints none: those of one member are told as such.
+        senate_record = await ask.record("/roll-call-votes/senate:108:2:213")
+        assert senate_record["party_totals_of"] == 1
         senate = (await ask.answer("fetch", id="senate:108:2:213"))["text"]
         assert "of the 1 members whose votes are loaded here" in senate
 

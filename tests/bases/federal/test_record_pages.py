@@ -33,7 +33,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def serve_with_pages(data: Path) -> AsyncIterator[Asked]:
     """The base served in this process, with its pages."""
     base = make_base(data)
-    base = replace(base, pages=partial(make_pages, base.service))
+    base = replace(base, make_pages=partial(make_pages, base.service))
     async with open_app_client(make_app(base, data=data, rate_limit=0)) as web:
         yield Asked(web, base)
     base.service.store.close()

@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -114,12 +115,16 @@ async def test_rest_and_mcp_share_a_process_a_key_and_a_limit(tmp_path: Path) ->
     with serve_room("federal", data=tmp_path / "data", env=env) as served:
         assert served.get("/v1/bills").status_code == 401
         key = {"Authorization": "Bearer sesame", "X-Request-ID": "mine-1"}
+        started = time.monotonic()
         first = served.get("/v1/bills", **key)
         assert first.headers["x-request-id"] == "mine-1"
         # The page for browsers is open to everybody; a client that wants a stream is not one.
         key["Accept"] = "text/event-stream, application/json"
-        statuses = [served.get(path, **key).status_code for path in ("/mcp", "/v1/bills", "/mcp")]
-        assert statuses == [405, 200, 429]
+        statuses = [served.get(path, **key).status_code for path in ("/mcp", "/v1/bills") * 4]
+        refill_count = int((time.monotonic() - started) / 20)
+    assert statuses[:2] == [405, 200]
+    # Three a minute for both together, and on a busy machine one more for each 20 s.
+    assert statuses.count(429) >= 6 - refill_count
 
 
 # --- class A and C: records ---

@@ -18,12 +18,12 @@ from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.store import FederalPlace, SharedRecords
 from readingroom.storage.postgres import records
-from readingroom.storage.postgres.background import BackgroundWork
+from readingroom.storage.postgres.background import WorkThread
 from readingroom.storage.postgres.records import RecordsConnection
 from tests.support.federal.base import write_world
 from tests.support.federal.made_records import amendment
 from tests.support.postgres import PostgresServer, make_database
-from tests.support.processes import wait_until
+from tests.support.processes import HANG_SECONDS, wait_until
 
 
 @pytest.fixture(params=["embedded", "postgres"])
@@ -132,9 +132,9 @@ def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
 ) -> None:
     """They were given to the database before it refused a row of that one."""
     is_given, may_go_on, waits = threading.Event(), threading.Event(), []
-    finish = BackgroundWork.finish
+    finish = WorkThread.finish
 
-    def go_on_and_finish(work: BackgroundWork) -> BaseException | None:
+    def go_on_and_finish(work: WorkThread) -> BaseException | None:
         if is_given.is_set():
             may_go_on.set()
         return finish(work)
@@ -150,7 +150,7 @@ def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
 
         def insert_in_background(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
             if "INTO links" in sql and not waits:
-                self.run_in_background(lambda: waits.append(may_go_on.wait(20)))
+                self.run_in_background(lambda: waits.append(may_go_on.wait(HANG_SECONDS)))
                 is_given.set()
             super().insert_in_background(sql, rows)
 
@@ -162,7 +162,7 @@ def test_files_that_followed_a_refused_one_are_loaded_again_in_their_order(
                 wait_until(lambda: any(one.has_background_failed for one in connections))
             return super().parse(raw_file, file_stamp)
 
-    monkeypatch.setattr(BackgroundWork, "finish", go_on_and_finish)
+    monkeypatch.setattr(WorkThread, "finish", go_on_and_finish)
     monkeypatch.setattr(records, "RecordsConnection", SlowConnection)
     monkeypatch.setattr(loading, "LOADERS", (WatchedAmendments(),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 50 if told_by == "a commit" else 10_000)

@@ -49,6 +49,44 @@ def test_a_section_is_the_words_under_its_own_heading_not_its_line_in_the_conten
     assert f"[offset {BILL.index('SEC. 501')}]" in outline[2]
 
 
+APPROPRIATIONS = """SECTION 1 SHORT TITLE. This Act may be cited as the Canal Money Act.
+
+SEC. 2. TABLE OF CONTENTS.
+
+Sec. 1. Short title.
+
+Sec. 2. Table of contents.
+
+Sec. 3. Reports of the commissioners.
+
+Sec. 4 Lock keepers.
+
+DIVISION A—LOCKS
+
+SEC. 3. REPORTS OF THE COMMISSIONERS. {long}
+
+Sec. 101. None of the funds may be used for weirs. {long}
+
+Sec. 102. The commissioners may transfer funds. {long}
+
+Sec. 103. No lock may be closed. {long}
+
+Sec. 104. Weirs are not locks. {long}
+
+DIVISION B—BRIDGES
+
+SECTION 1. SHORT TITLE. This division may be cited as the Bridges Act.
+"""
+
+
+def test_a_short_section_in_capitals_is_no_line_of_the_contents_even_without_a_full_stop() -> None:
+    text = APPROPRIATIONS.format(long="Canals are long. " * 20)
+    labels = ["1", "2", "3", "101", "102", "103", "104", "1#2"]
+    assert [section.label for section in list_sections(text)] == labels
+    assert find_section(text, "1").start_offset == 0
+    assert "Canals" in text[find_section(text, "3").start_offset :][:60]
+
+
 OLD_LAW = """AN ACT
 
 Section 1. This Act may be cited as the Canal Act.

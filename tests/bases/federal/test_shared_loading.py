@@ -38,7 +38,7 @@ from tests.support.federal.made_records import (
 )
 from tests.support.kit import clean_environment, make_command
 from tests.support.postgres import PostgresServer, make_database
-from tests.support.processes import wait_until
+from tests.support.processes import HANG_SECONDS, wait_until
 
 PEOPLE = SOURCES_BY_NAME["legislators"]
 FIRST_ROW = fold.get_first_name_row("legislators")
@@ -232,7 +232,7 @@ def _load_and_kill(place: SharedRecords, files: Path, victim: str) -> None:
                     "WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
         finally:
-            loader.wait(timeout=60)
+            loader.wait(HANG_SECONDS)
 
 
 def _count_rows(db: Any, table: str) -> int:

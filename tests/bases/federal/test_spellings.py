@@ -6,6 +6,7 @@ import pytest
 
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from tests.support.federal.base import load_files, serve_in_process, write_world
+from tests.support.federal.world_texts import register_issue
 
 pytestmark = pytest.mark.anyio
 
@@ -162,3 +163,31 @@ async def test_an_unknown_id_shows_valid_forms_in_its_text(world: Path) -> None:
         text = refused["content"][0]["text"]
         assert "unrecognized_id_format" in text
         assert all(form in text for form in ("hr:119:1", "S000033", "resolve_entity", "search"))
+
+
+async def test_parts_orders_and_the_code_are_answered_with_what_is_loaded_of_them(
+    tmp_path: Path,
+) -> None:
+    write_world(tmp_path / "files", bills=1)
+    (tmp_path / "files/FR.xml").write_text(register_issue(), "utf-8")
+    load_files(tmp_path, tmp_path / "files", embed=False)
+    async with serve_in_process(tmp_path) as ask:
+        for order in ("Executive Order 13999", "E.O. 13999", "EO 13999", "Exec. Order No. 13999"):
+            assert (await ask.answer("fetch", id=order))["id"] == "presdoc:2018-90002", order
+        part = await ask.call("fetch", id="7 CFR part 990")
+        assert part["_meta"]["error_code"] == "unrecognized_id_format"
+        assert '{"cfr_title": 7, "part": "990"}' in str(part)
+        listed = await ask.answer(
+            "list_records", source="cfr_sections", filters={"cfr_title": 7, "part": "990"}
+        )
+        assert listed["results"][0]["id"] in str(part)
+        for citation, told in (
+            ("7 CFR part 999", "Nothing of 7 CFR part 999 is loaded here"),
+            ("Executive Order 13771", "Executive Order 13771 is not loaded here"),
+            ("42 U.S.C. 7401 et seq.", "The U.S. Code itself is not covered"),
+        ):
+            missing = await ask.call("fetch", id=citation)
+            assert missing["_meta"]["error_code"] == "record_not_found", citation
+            assert told in str(missing), citation
+            named = await ask.answer("resolve_entity", query=citation, entity_type="agencies")
+            assert told in named["note"], citation

@@ -17,6 +17,7 @@ from tests.support.policy.victim import (
     list_steps,
     must_last,
 )
+from tests.support.processes import HANG_SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.both_engines("full")]
 
@@ -67,8 +68,8 @@ async def test_a_change_that_is_being_made_is_not_reported_as_interrupted(tmp_pa
                 await may_end.wait()
 
         async def let_it_end_when_the_doctor_waits() -> None:
-            with anyio.fail_after(60):
-                while not changes._copy_lock._entry_lock.locked():  # noqa: ASYNC110 - no event
+            with anyio.fail_after(HANG_SECONDS):
+                while not changes._pause_lock._entry_lock.locked():  # noqa: ASYNC110 - no event
                     await anyio.sleep(0.01)
             may_end.set()
 

@@ -18,7 +18,7 @@ class CommonWords:
     document_count = 1000
     average_length = 10.0
 
-    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+    def read_document_frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
         return dict.fromkeys(stems, 10)
 
 

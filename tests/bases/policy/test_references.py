@@ -232,6 +232,11 @@ async def test_references_are_read_as_people_write_them(query: str, refs: list[s
         ("policy IV on work", "Policy IV"),
         ("what does policy 5a ask?", "Policy 5a"),
         ("what does policy 10a ask?", "Policy 10"),
+        ("access to HG2-36", "Policy HG2-36"),
+        ("HG2-36", "Policy HG2-36"),
+        ("what does policy HG2-36 ask?", "Policy HG2-36"),
+        ("Policies MX1/4 and HG2-36", "Policy HG2-36"),
+        ("policies HG2-5 on homes", "Policy HG2"),
     ],
 )
 @requirement("policy:references")
@@ -243,7 +248,7 @@ async def test_sites_parts_and_kinds_of_policies_are_found_as_they_are_named(
             *("Site H1(a)", "Policy H1", "Policy H1(12)", "Policy H2", "Part A", "Policy 10"),
             *("Policy 9 Part A", "Policy 9 Part B", "Spatial Policy 6", "Policy H&D1"),
             *("Strategy 9", "Proposal T2", "Opportunity Site 3", "Policy Twelve", "Policy IV"),
-            "Policy 5a",
+            *("Policy 5a", "Policy HG2", "Policy HG2-36"),
         ]
     )
 

@@ -31,7 +31,7 @@ from readingroom.core.errors import InvalidCursor, InvalidDate, NotConfirmed
 from readingroom.core.progress import no_progress
 from readingroom.engine.embedding.processor import ProcessorModel
 from readingroom.engine.embedding.shared import get_shared_embedder
-from readingroom.engine.embedding.weights import load_weights
+from readingroom.engine.embedding.weights import get_weights_folder
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.errors import FileNotFound, NoContent
 from readingroom.ingest.read.reader import read_file
@@ -472,7 +472,7 @@ async def test_scanned_pages_are_read_by_ocr_and_can_be_searched(empty: PolicyLi
 @requirement("policy:FR-001:model")
 async def test_the_model_is_a_setting_and_all_minilm_by_default(tmp_path: Path) -> None:
     own = tmp_path / "our-model"
-    package = load_weights(MODELS).folder
+    package = get_weights_folder(MODELS).folder
     shutil.copytree(package, own)
     with (own / "model.safetensors").open("r+b") as weights:
         weights.seek(-4, os.SEEK_END)

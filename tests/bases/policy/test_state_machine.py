@@ -384,7 +384,7 @@ async def survey(
     """What each way of asking answers for each day: the resolver, a snapshot, a search, and a
     section asked for on that day.
     """
-    service, now = library.service, library.service.now
+    service, now = library.service, library.service.get_now
     answers = []
     for one in days:
         resolved = await service.resolver.resolve_for_policy(source, one)
@@ -393,7 +393,7 @@ async def survey(
         hits = await service.search(
             SearchPolicy(query="this is", sources=[source], effective_date=one.isoformat())
         )
-        service.now = lambda on=one: datetime.combine(on, time(12), UTC)
+        service.get_now = lambda on=one: datetime.combine(on, time(12), UTC)
         answers.append(
             (
                 resolved.revision.revision_id if resolved.revision else None,
@@ -402,7 +402,7 @@ async def survey(
                 await _section(library, source),
             )
         )
-        service.now = now
+        service.get_now = now
     return answers
 
 

@@ -52,7 +52,7 @@ OPTIONS = {**PLAIN, "pipeline": PagelessPipeline()}
 async def library(tmp_path: Path) -> AsyncIterator[PolicyLibrary]:
     """A policy with a revision to come, and a plan that is not adopted, in June 2026."""
     today = datetime(2026, 6, 1, 12, tzinfo=UTC)
-    async with open_library(tmp_path / "policy", now=lambda: today, **OPTIONS) as library:
+    async with open_library(tmp_path / "policy", get_now=lambda: today, **OPTIONS) as library:
         await library.add("FUT")
         for label, start in (("Now", "2020-01-01"), ("Next", "2027-01-01")):
             text = f"Walls are of local stone, says {label}."

@@ -53,7 +53,9 @@ async def library(
 ) -> AsyncIterator[PolicyLibrary]:
     """One policy whose newest revision failed, and one whose first did."""
     folder = tmp_path_factory.mktemp("unread") / "policy"
-    async with open_library(folder, now=lambda: datetime(2026, 6, 1, 12, tzinfo=UTC)) as library:
+    async with open_library(
+        folder, get_now=lambda: datetime(2026, 6, 1, 12, tzinfo=UTC)
+    ) as library:
         await library.add("ORCHARD", "Orchard Guide")
         await library.revise("ORCHARD", "May 2025", "2025-05-01")
         await fail(library, "ORCHARD", "January 2026", "2026-01-01")

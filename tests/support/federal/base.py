@@ -60,7 +60,7 @@ class HashedWords:
     def embed_batch(self, texts: Sequence[str]) -> Matrix:
         return np.stack([self.embed(text) for text in texts])
 
-    batch_texts = 256
+    texts_per_batch = 256
 
     def embed_stream(
         self, batches: Iterable[tuple[Any, Sequence[str]]]
@@ -200,7 +200,7 @@ def make_base_on(place: store.FederalPlace, embedder: Any, budget: Budget | None
     base = open_federal(place, embedder or HashedWords(), budget)
     routers = cache(partial(make_routers, base.service, False))
     # As BaseSpec.open_base does, but not warmed up: tests look at every statement.
-    return replace(base, routers=routers, warm_up=stay_cold)
+    return replace(base, get_routers=routers, warm_up=stay_cold)
 
 
 async def stay_cold() -> None:
@@ -226,7 +226,7 @@ def _lend_endpoints(base: KnowledgeBase) -> Iterator[KnowledgeBase]:
     """The base with endpoints that another one may have had before."""
     endpoints = _idle_endpoints.pop() if _idle_endpoints else _Endpoints()
     endpoints.service = base.service
-    yield replace(base, routers=lambda: endpoints.routers)
+    yield replace(base, get_routers=lambda: endpoints.routers)
     _idle_endpoints.append(endpoints)
 
 

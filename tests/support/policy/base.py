@@ -204,7 +204,7 @@ FILLER = (
 def make_service(
     folder: Path,
     redis_url: str | None = None,
-    now: Callable[[], datetime] = lambda: TODAY,
+    get_now: Callable[[], datetime] = lambda: TODAY,
     on_step: Callable[[str], None] = lambda name: None,
     embedder: Any = EMBEDDER,
     pipeline: Any = None,
@@ -212,7 +212,7 @@ def make_service(
     roots = AllowedFolders("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
     database = engines.find_database(folder) if redis_url is None else None
     context = IngestContext(
-        pipeline or Pipeline(Sandbox()), embedder, roots, now, on_step, database
+        pipeline or Pipeline(Sandbox()), embedder, roots, get_now, on_step, database
     )
     return PolicyService(folder, redis_url, context)
 

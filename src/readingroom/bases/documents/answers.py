@@ -107,7 +107,7 @@ def make_document_hit(chunks: Sequence[StoredChunk], chunk_hit: ChunkHit) -> Doc
         citation=format_citation(chunk.source_file, page_numbers),
         id=format_doc_id(chunk.document_id, chunk.pages[0]),
         score=chunk_hit.score,
-        parts=chunk_hit.parts,
+        parts=chunk_hit.score_parts,
         joined_chunk_ids=[neighbour.chunk_id for neighbour in neighbours],
     )
 

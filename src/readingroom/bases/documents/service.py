@@ -117,7 +117,7 @@ class DocumentsService:
                 # No request is running yet, so whatever lies there was cut off.
                 await anyio.to_thread.run_sync(self._delete_old_uploads)
                 await anyio.to_thread.run_sync(
-                    delete_old_handovers, self.folder, self._context.now()
+                    delete_old_handovers, self.folder, self._context.get_now()
                 )
                 yield
             finally:
@@ -180,7 +180,7 @@ class DocumentsService:
             results=document_hits,
             confidence=answer_confidence.level,
             confidence_reason=answer_confidence.reason,
-            degraded=ranking.degraded,
+            degraded=ranking.degraded_reason,
             empty_because=None if document_hits else await self._find_empty_reason(arguments),
         )
 
@@ -460,7 +460,7 @@ class DocumentsService:
         }
         if validation_day_text := changed_fields.get("validation_date"):
             changed_fields["validation_date"] = parse_day(validation_day_text)
-        updated_at = self._context.now()
+        updated_at = self._context.get_now()
         known_application = await anyio.to_thread.run_sync(
             self.applications.update_application, arguments.reference, changed_fields, updated_at
         )
@@ -489,7 +489,7 @@ class DocumentsService:
         """Delete what interrupted uploads left."""
         if self.database is not None:
             # Another process that lives may be receiving a file.
-            delete_old_files(self.folder / "uploads", self._context.now())
+            delete_old_files(self.folder / "uploads", self._context.get_now())
             return
         for upload_path in (self.folder / "uploads").glob(".*"):
             upload_path.unlink(missing_ok=True)

@@ -125,7 +125,8 @@ class FederalService:
         cursor: str | None = None,
     ) -> RecordPage:
         """List the records of a source, newest first."""
-        after_key = cursors.decode(record_source.name, cursor, (str, type(None)), str)
+        list_name = cursors.name_list(record_source.name, row_filter.filters)
+        after_key = cursors.decode(list_name, cursor, (str, type(None)), str)
         return await self.store.query(
             lambda db: lists.list_records(db, record_source, row_filter, max_results, after_key)
         )
@@ -213,7 +214,8 @@ class FederalService:
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
         record_id = await self._find_id(SOURCES_BY_NAME["committees"], committee_id)
-        list_name, first_key = f"committee_members:{record_id}", store.KEY_BEFORE_FIRST_MEMBER
+        list_name = cursors.name_list(f"committee_members:{record_id}", {"congress": congress})
+        first_key = store.KEY_BEFORE_FIRST_MEMBER
         after_key = cursors.decode(list_name, cursor, str, int, str) or first_key
         return await self.store.query(
             lambda db: lists.list_members(db, record_id, congress, max_results, after_key)
@@ -224,7 +226,8 @@ class FederalService:
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
         record_id = await self._find_id(SOURCES_BY_NAME["legislators"], bioguide_id)
-        after_key = cursors.decode(f"member_votes:{record_id}", cursor, str, str)
+        list_name = cursors.name_list(f"member_votes:{record_id}", {"congress": congress})
+        after_key = cursors.decode(list_name, cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_member_votes(db, record_id, congress, max_results, after_key)
         )
@@ -249,7 +252,8 @@ class FederalService:
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
         canonical_id = await self._find_id(record_source, record_id)
-        after_key = cursors.decode(f"links:{canonical_id}", cursor, str, str)
+        list_name = cursors.name_list(f"links:{canonical_id}", {"kind": link_kind})
+        after_key = cursors.decode(list_name, cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_links(
                 db, record_source, canonical_id, link_kind, max_results, after_key
@@ -268,8 +272,10 @@ class FederalService:
         if since_day is None and cursor is None:
             problem_text = "say a day, or go on with the `resume_cursor` of an earlier answer"
             raise InvalidArguments([{"field": "since", "message": problem_text}])
-        (after_number,) = cursors.decode("changes", cursor, int) or (0,)
         only_source = find_source(source_name) if source_name else None
+        list_name = lists.name_changes_list(only_source, change_kind)
+        after_key = cursors.decode(list_name, cursor, int, wider_list=lists.ALL_CHANGES)
+        (after_number,) = after_key or (0,)
         return await self.store.query(
             lambda db: lists.list_changes(
                 db, since_day, only_source, change_kind, max_results, after_number
@@ -325,7 +331,7 @@ class FederalService:
         cursor: str | None = None,
     ) -> Resolved:
         """Return the records of a registry that a name may mean, the likeliest first."""
-        list_name = lists.make_name_list(record_source, query_text)
+        list_name = lists.make_name_list(record_source, query_text, row_filter.filters)
         (start_index,) = cursors.decode(list_name, cursor, int) or (0,)
         page_slice = slice(start_index, start_index + max_results)
 
@@ -354,7 +360,7 @@ class FederalService:
                 filters_read=filter_values.find_reinterpreted_values(
                     row_filter.filters, stored_filter.filters
                 ),
-                note=describe_uncovered(query_text),
+                note=gaps.describe_name_gaps(db, query_text, name_matches),
                 **lists.build_next_match_fields(list_name, page_slice, len(name_matches)),
             )
 

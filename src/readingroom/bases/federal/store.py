@@ -253,7 +253,7 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
         for column_name in record_source.record_table.indexed_columns
         if column_name in row_filter.filters
     ]
-    if len(indexed_filters) < 2 or not db.dialect.index_hint:
+    if len(indexed_filters) < 2 or not db.dialect.index_hint_sql:
         return ""
     matching_count_by_filter = {
         column_name: count_up_to(
@@ -273,7 +273,7 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
             column_name not in _TIME_BOUND_COLUMNS,
         ),
     )
-    return db.dialect.build_index_hint(f"{record_source.name}_{rarest_filter}")
+    return db.dialect.build_index_hint_sql(f"{record_source.name}_{rarest_filter}")
 
 
 def count_up_to(
@@ -449,7 +449,7 @@ def list_progress(db: Database) -> list[SourceProgress]:
 
 def list_stored_sources(db: Database) -> tuple[Source, ...]:
     """Return the sources that this file has a table for."""
-    table_names = {table_row["name"] for table_row in db.execute(db.dialect.table_names)}
+    table_names = {table_row["name"] for table_row in db.execute(db.dialect.table_names_sql)}
     return tuple(record_source for record_source in SOURCES if record_source.name in table_names)
 
 

@@ -32,7 +32,7 @@ class GuidanceSample(BaseSample):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
-        yield SampleStep("guidance pages", partial(_sync_offline_copy, settings), turn=1)
+        yield SampleStep("guidance pages", partial(_sync_offline_copy, settings), start_order=1)
 
 
 def _sync_offline_copy(settings: RoomSettings, report_progress: ReportProgressSync) -> None:

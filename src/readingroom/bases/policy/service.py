@@ -88,7 +88,7 @@ class PolicyService:
         self.folder = base_folder
         self._redis_url = redis_url
         self._context = ingest_context
-        self.now = ingest_context.now
+        self.get_now = ingest_context.get_now
         self.database = ingest_context.database
         self.store: store.PolicyStore
         self.registry: AnyPolicyRegistry
@@ -118,7 +118,7 @@ class PolicyService:
             try:
                 # Files that a killed command handed over have no owner any more; nothing else
                 # deletes them.
-                await anyio.to_thread.run_sync(delete_old_handovers, self.folder, self.now())
+                await anyio.to_thread.run_sync(delete_old_handovers, self.folder, self.get_now())
                 async with self.jobs.run_worker():
                     yield
             finally:
@@ -138,7 +138,7 @@ class PolicyService:
 
     @property
     def today(self) -> date:
-        return self.now().date()
+        return self.get_now().date()
 
     # --- reading ---
 

@@ -16,7 +16,7 @@ from readingroom.engine.embedding.processor import (
     ProcessorModel,
     load_processor_model,
 )
-from readingroom.engine.embedding.weights import load_weights
+from readingroom.engine.embedding.weights import get_weights_folder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.errors import describe_cause
 
@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 class Embedder:
     """One model, loaded at the first text and shared by all threads.
 
-    `models_folder` is where graphs are kept; `directory` names weights of the operator's own, and
-    `own_model` a folder with any other encoder as an ONNX file. Vectors of different `identity`
+    `models_folder` is where graphs are kept; `own_weights_folder` has weights of the operator's
+    own, and `own_model_folder` any other encoder as an ONNX file. Vectors of different `identity`
     must never meet in one index. `device` is for many texts at once; a question is always embedded
     on the processor, which has its vector before a card would.
     """
@@ -50,19 +50,19 @@ class Embedder:
     def __init__(
         self,
         models_folder: Path,
-        model_directory: Path | None = None,
+        own_weights_folder: Path | None = None,
         precision: "Precision" = "float32",
         thread_count: int | None = None,
         device: "DeviceChoice" = "cpu",
-        own_model: Path | None = None,
+        own_model_folder: Path | None = None,
     ) -> None:
         self._models_folder = models_folder
-        self._own_weights = model_directory
+        self._own_weights_folder = own_weights_folder
         self._precision: Precision = precision
         self._thread_count = thread_count
         # A model of the operator's own may be of any kind, so it is run as it comes.
-        self._device: DeviceChoice = "cpu" if own_model else device
-        self._own_model = own_model
+        self._device: DeviceChoice = "cpu" if own_model_folder else device
+        self._own_model_folder = own_model_folder
         self._graphics_card: GraphicsCardModel | None = None
         self._model: ProcessorModel | OperatorModel | None = None
         self._load_lock = threading.Lock()
@@ -95,20 +95,22 @@ class Embedder:
     def embed_each(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of a few texts, in one run of the model; do not wait for an ingest."""
         shortened_texts = _cut_long_texts(texts)
-        vectors = {
+        vectors_by_text = {
             text: vector
             for text in shortened_texts
             if (vector := self._recent_vectors.get(text)) is not None
         }
-        missing_texts = [text for text in dict.fromkeys(shortened_texts) if text not in vectors]
+        missing_texts = [
+            text for text in dict.fromkeys(shortened_texts) if text not in vectors_by_text
+        ]
         if missing_texts:
             new_vectors = self._get_model().compute_vectors(missing_texts)
             # Callers share the cached arrays, so nobody may change them.
             new_vectors.setflags(write=False)
             for text, vector in zip(missing_texts, new_vectors, strict=True):
-                vectors[text] = vector
+                vectors_by_text[text] = vector
                 self._recent_vectors.put(text, vector)
-        return [vectors[text] for text in shortened_texts]
+        return [vectors_by_text[text] for text in shortened_texts]
 
     def embed_batch(
         self,
@@ -157,7 +159,7 @@ class Embedder:
                 )
 
     @property
-    def batch_texts(self) -> int:
+    def texts_per_batch(self) -> int:
         """How many texts a batch of a stream should have: what a stop may lose."""
         return 1024 if self._find_graphics_card() else 256
 
@@ -165,17 +167,20 @@ class Embedder:
         """Return the graphics card to use, if there is one; raise `ModelUnavailable` as it does."""
         if self._device == "cpu" or self._graphics_card is not None:
             return self._graphics_card
-        from readingroom.engine.embedding.graphics_card import GraphicsCardModel, has_graphics_card
+        from readingroom.engine.embedding.graphics_card import (
+            GraphicsCardModel,
+            should_use_graphics_card,
+        )
 
         with self._load_lock:
-            if self._graphics_card is None and has_graphics_card(self._device):
+            if self._graphics_card is None and should_use_graphics_card(self._device):
                 if self._precision != "float32":
                     raise ModelUnavailable(
                         f"{self._precision} vectors are made on a processor: choose --device cpu, "
                         "or the precision float32."
                     )
                 self._graphics_card = GraphicsCardModel(
-                    load_weights(self._models_folder, self._own_weights), MAX_TOKENS
+                    get_weights_folder(self._models_folder, self._own_weights_folder), MAX_TOKENS
                 )
             elif self._graphics_card is None:
                 self._device = "cpu"
@@ -190,11 +195,11 @@ class Embedder:
         return self._model
 
     def _load_model(self) -> ProcessorModel | OperatorModel:
-        if self._own_model is not None:
-            return load_encoder(self._own_model, self._thread_count or count_cores())
+        if self._own_model_folder is not None:
+            return load_encoder(self._own_model_folder, self._thread_count or count_cores())
         try:
             return load_processor_model(
-                load_weights(self._models_folder, self._own_weights),
+                get_weights_folder(self._models_folder, self._own_weights_folder),
                 self._models_folder,
                 self._precision,
                 self._thread_count or count_cores(),

@@ -113,15 +113,15 @@ class EncoderGraph:
         return self._add_residual(narrow_name, input_name, f"{layer_prefix}.output.LayerNorm")
 
     def _add_attention(self, input_name: str, wanted_name: str, attention_prefix: str) -> str:
-        prefixes = [f"{attention_prefix}.{role}" for role in ("query", "key", "value")]
-        operands = (wanted_name, input_name, input_name)
+        weight_prefixes = [f"{attention_prefix}.{role}" for role in ("query", "key", "value")]
+        operand_names = (wanted_name, input_name, input_name)
         biases = np.concatenate(
-            [self.weights[f"{weight_prefix}.bias"] for weight_prefix in prefixes]
+            [self.weights[f"{weight_prefix}.bias"] for weight_prefix in weight_prefixes]
         )
         return self._add_node(
             "MultiHeadAttention",
             [
-                *map(self._add_product, operands, prefixes),
+                *map(self._add_product, operand_names, weight_prefixes),
                 self._add_constant(f"{attention_prefix}.bias", biases),
             ],
             f"{attention_prefix}.mixed",
@@ -173,18 +173,20 @@ class EncoderGraph:
             "MatMul", [left_operand_name, matrix_name], f"{weight_prefix}.product"
         )
 
-    def _add_quantised_product(self, left_operand_name: str, weight_prefix: str, *bias: str) -> str:
+    def _add_quantised_product(
+        self, left_operand_name: str, weight_prefix: str, *bias_names: str
+    ) -> str:
         """Add a product with int8 weights and return its name."""
         int8_matrix, column_scales = self._quantise_weight(weight_prefix)
-        inputs = [
+        input_names = [
             left_operand_name,
             self._add_constant(f"{weight_prefix}.weight", int8_matrix),
             self._add_constant(f"{weight_prefix}.scale", column_scales),
             self._add_constant(f"{weight_prefix}.zero", np.zeros(len(column_scales), np.int8)),
-            *bias,
+            *bias_names,
         ]
         return self._add_node(
-            "DynamicQuantizeMatMul", inputs, f"{weight_prefix}.product", domain=_RUNTIME_DOMAIN
+            "DynamicQuantizeMatMul", input_names, f"{weight_prefix}.product", domain=_RUNTIME_DOMAIN
         )
 
     def _quantise_weight(self, weight_prefix: str) -> tuple[Array, Array]:
@@ -204,13 +206,18 @@ class EncoderGraph:
         self._add_node("Div", ["sum", "norm.safe"], "embedding")
 
     def _add_node(
-        self, operator: str, inputs: list[str], output: str, domain: str = "", **attributes: Any
+        self,
+        operator: str,
+        input_names: list[str],
+        output_name: str,
+        domain: str = "",
+        **attributes: Any,
     ) -> str:
         node = helper.make_node(
-            operator, inputs, [output], name=output, domain=domain, **attributes
+            operator, input_names, [output_name], name=output_name, domain=domain, **attributes
         )
         self.nodes.append(node)
-        return output
+        return output_name
 
     def _add_constant(self, constant_name: str, array: Array) -> str:
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), constant_name))

@@ -14,7 +14,7 @@ from readingroom.engine.embedding.bulk import (
     embed_stream,
     make_remembering_tokenizer,
 )
-from readingroom.engine.embedding.weights import Weights
+from readingroom.engine.embedding.weights import WeightsFolder
 from readingroom.engine.errors import ModelUnavailable
 
 try:
@@ -28,7 +28,7 @@ DeviceChoice = Literal["cpu", "cuda", "auto"]
 Key = TypeVar("Key")
 
 
-def has_graphics_card(choice: DeviceChoice) -> bool:
+def should_use_graphics_card(choice: DeviceChoice) -> bool:
     """Return whether to embed on a graphics card: the one that is asked for, or that is there.
 
     Raise `ModelUnavailable` when one is asked for and cannot be used.
@@ -56,7 +56,7 @@ class GraphicsCardModel:
     1,000 passages the worst cosine was 0.99999 (benchmarks/RESULTS.md).
     """
 
-    def __init__(self, weights: Weights, max_tokens: int, device: str = "cuda") -> None:
+    def __init__(self, weights: WeightsFolder, max_tokens: int, device: str = "cuda") -> None:
         config = json.loads((weights.folder / "config.json").read_text("utf-8"))
         arrays = load_file(weights.folder / "model.safetensors")
         self._encoder = PackedEncoder(config, arrays, device)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GRAPH_FILE_NAME, TOKENIZER_FILE_NAME = "model.onnx", "tokenizer.json"
 _MAX_TOKENS = 512
 _TEXTS_PER_BATCH = 8
-_READ_ENCODING_BY_INPUT = {
+_READ_BY_INPUT_NAME = {
     "input_ids": attrgetter("ids"),
     "attention_mask": attrgetter("attention_mask"),
     "token_type_ids": attrgetter("type_ids"),
@@ -45,9 +45,9 @@ class OperatorModel:
         self, texts: Sequence[str]
     ) -> Iterator[tuple["NDArray[np.intp]", Floats]]:
         """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
-        longest_first = np.argsort([len(text) for text in texts], kind="stable")
-        for first_row in range(0, len(longest_first), _TEXTS_PER_BATCH):
-            row_numbers = longest_first[first_row : first_row + _TEXTS_PER_BATCH]
+        shortest_first = np.argsort([len(text) for text in texts], kind="stable")
+        for first_row in range(0, len(shortest_first), _TEXTS_PER_BATCH):
+            row_numbers = shortest_first[first_row : first_row + _TEXTS_PER_BATCH]
             yield (
                 row_numbers,
                 self.compute_vectors([texts[row_number] for row_number in row_numbers]),
@@ -59,15 +59,15 @@ class OperatorModel:
         Where the graph gives a vector for each token, that is their mean. Raise `ModelUnavailable`
         when the graph gives anything else.
         """
-        vectors = []
+        batch_outputs = []
         for first_row in range(0, len(texts), _TEXTS_PER_BATCH):
             encodings = self.tokenizer.encode_batch(texts[first_row : first_row + _TEXTS_PER_BATCH])
             output, mask = self._run_graph(encodings)
             if output.ndim == 3:
                 output = (output * mask[:, :, np.newaxis]).sum(axis=1)
             self._check_output(output, len(encodings), self.dimensions)
-            vectors.append(output)
-        batch_matrix: Floats = np.concatenate(vectors).astype(np.float32)
+            batch_outputs.append(output)
+        batch_matrix: Floats = np.concatenate(batch_outputs).astype(np.float32)
         batch_matrix /= np.maximum(np.linalg.norm(batch_matrix, axis=1, keepdims=True), 1e-12)
         return batch_matrix
 
@@ -78,27 +78,27 @@ class OperatorModel:
         """
         # A run for each text: beside a longer one it would be filled up, and an int8 graph scales
         # all numbers of a run by its largest, so the score would depend on the other texts.
-        pairs = self.tokenizer.encode_batch([(query, text) for text in texts])
+        encoded_pairs = self.tokenizer.encode_batch([(query, text) for text in texts])
         longest_first = sorted(
-            range(len(pairs)), key=lambda text_index: -len(pairs[text_index].ids)
+            range(len(encoded_pairs)), key=lambda text_index: -len(encoded_pairs[text_index].ids)
         )
         with ThreadPoolExecutor(self.parallel_run_count, "rerank") as executor:
             scores = executor.map(
-                lambda text_index: self._compute_score(pairs[text_index]), longest_first
+                lambda text_index: self._compute_score(encoded_pairs[text_index]), longest_first
             )
             scores_by_text_index = dict(zip(longest_first, scores, strict=True))
         return [scores_by_text_index[text_index] for text_index in range(len(texts))]
 
-    def _compute_score(self, pair: "Encoding") -> float:
-        output, _ = self._run_graph([pair])
+    def _compute_score(self, encoded_pair: "Encoding") -> float:
+        output, _ = self._run_graph([encoded_pair])
         self._check_output(output, 1, 2 if output.shape[1:] == (2,) else 1)
         # Two outputs are "does not" and "does"; one is how surely it does.
         log_odds = output[0, -1] - (output[0, 0] if output.shape[1] == 2 else 0)
         return float(log_odds)
 
-    def _check_output(self, output: Floats, text_count: int, number_count: int) -> None:
+    def _check_output(self, output: Floats, text_count: int, numbers_per_text: int) -> None:
         """Raise `ModelUnavailable` unless there are finite numbers, as many as should be."""
-        expected_width = number_count or output.shape[-1]  # not known until the first text
+        expected_width = numbers_per_text or output.shape[-1]  # not known until the first text
         if output.shape != (text_count, expected_width) or not np.isfinite(output).all():
             raise ModelUnavailable(
                 f"{self.identity} gives no numbers that can be used (shape {output.shape}); "
@@ -109,13 +109,14 @@ class OperatorModel:
         """Return what the graph makes of texts, and which of their tokens are real."""
         padded_length = max(len(encoding.ids) for encoding in encodings)
         arrays = {}
-        for input_name, read_input in _READ_ENCODING_BY_INPUT.items():
+        for input_name, read_input in _READ_BY_INPUT_NAME.items():
             arrays[input_name] = np.zeros((len(encodings), padded_length), np.int64)
             for row, encoding in enumerate(encodings):
                 arrays[input_name][row, : len(encoding.ids)] = read_input(encoding)
-        wanted_inputs = {graph_input.name for graph_input in self.session.get_inputs()}
+        wanted_input_names = {graph_input.name for graph_input in self.session.get_inputs()}
         model_output = self.session.run(
-            None, {input_name: arrays[input_name] for input_name in wanted_inputs & arrays.keys()}
+            None,
+            {input_name: arrays[input_name] for input_name in wanted_input_names & arrays.keys()},
         )[0]
         return model_output, arrays["attention_mask"].astype(np.float32)
 

@@ -59,7 +59,7 @@ class _Packing:
     ends: Tensor
     """Of every text, with a zero before them."""
     positions: Tensor
-    longest: int
+    max_length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,12 @@ class PendingVectors:
     """Vectors that a device is computing."""
 
     _received_tensor: Tensor
-    _copy_done: "torch.cuda.Event | None"
+    _copy_done_event: "torch.cuda.Event | None"
 
     def wait_for_vectors(self) -> NDArray[np.float32]:
         """Return the vectors as soon as they are there."""
-        if self._copy_done is not None:
-            self._copy_done.synchronize()
+        if self._copy_done_event is not None:
+            self._copy_done_event.synchronize()
         vectors: NDArray[np.float32] = self._received_tensor.numpy()
         return vectors
 
@@ -95,9 +95,9 @@ class PackedEncoder:
         self.dimensions = int(config["hidden_size"])
         self._word_embeddings = self._load_weights("embeddings.word_embeddings.weight")
         # Every text is of the first token type, so its embedding can be added to the positions'.
-        first_type = self._load_weights("embeddings.token_type_embeddings.weight")[0]
+        first_type_embedding = self._load_weights("embeddings.token_type_embeddings.weight")[0]
         self._position_embeddings = (
-            self._load_weights("embeddings.position_embeddings.weight") + first_type
+            self._load_weights("embeddings.position_embeddings.weight") + first_type_embedding
         )
         self._normalise_embeddings = self._build_normalisation("embeddings.LayerNorm")
         self._layers = [
@@ -111,11 +111,11 @@ class PackedEncoder:
         vectors = self.encode_texts(texts)
         if not self._is_cuda:
             return PendingVectors(vectors, None)
-        received = torch.empty(vectors.shape, dtype=vectors.dtype, pin_memory=True)
-        received.copy_(vectors, non_blocking=True)
-        copy_done = torch.cuda.Event()
-        copy_done.record()
-        return PendingVectors(received, copy_done)
+        received_tensor = torch.empty(vectors.shape, dtype=vectors.dtype, pin_memory=True)
+        received_tensor.copy_(vectors, non_blocking=True)
+        copy_done_event = torch.cuda.Event()
+        copy_done_event.record()
+        return PendingVectors(received_tensor, copy_done_event)
 
     def encode_texts(self, texts: TokenizedTexts) -> Tensor:
         """Return the vectors of the texts, on the device; the work may not have ended yet."""
@@ -125,17 +125,19 @@ class PackedEncoder:
     def _compute_vectors(self, texts: TokenizedTexts) -> Tensor:
         token_ids = self._copy_to_device(texts.ids.view(np.int16)).to(torch.int32) & 0xFFFF
         packing = self._pack_texts(texts.lengths)
-        tokens = self._normalise_embeddings(
+        token_vectors = self._normalise_embeddings(
             self._word_embeddings[token_ids] + self._position_embeddings[packing.positions]
         )
         for layer in self._layers:
-            attention = layer.attention_output(self._compute_attention(layer, tokens, packing))
-            tokens = layer.attention_normalisation(tokens + attention)
-            wide = F.gelu(layer.widen(tokens))
-            tokens = layer.output_normalisation(tokens + layer.narrow(wide))
+            attention = layer.attention_output(
+                self._compute_attention(layer, token_vectors, packing)
+            )
+            token_vectors = layer.attention_normalisation(token_vectors + attention)
+            wide = F.gelu(layer.widen(token_vectors))
+            token_vectors = layer.output_normalisation(token_vectors + layer.narrow(wide))
         # Unsafe means that the lengths are not checked, which would wait for the device.
         means = torch.segment_reduce(
-            tokens.float(), "mean", lengths=packing.lengths, axis=0, unsafe=True
+            token_vectors.float(), "mean", lengths=packing.lengths, axis=0, unsafe=True
         )
         return F.normalize(means, dim=1)
 
@@ -147,16 +149,18 @@ class PackedEncoder:
         positions = torch.arange(token_count, dtype=torch.int32, device=self.device) - starts
         return _Packing(lengths, ends, positions, int(text_lengths.max()))
 
-    def _compute_attention(self, layer: _Layer, tokens: Tensor, packing: _Packing) -> Tensor:
+    def _compute_attention(self, layer: _Layer, token_vectors: Tensor, packing: _Packing) -> Tensor:
         query, key, value = (
-            layer.query_key_value(tokens).view(len(tokens), 3, self._head_count, -1).unbind(1)
+            layer.query_key_value(token_vectors)
+            .view(len(token_vectors), 3, self._head_count, -1)
+            .unbind(1)
         )
         if self._is_cuda and varlen_attn is not None:
-            ends, longest = packing.ends, packing.longest
-            attended = varlen_attn(query, key, value, ends, ends, longest, longest)
+            ends, max_length = packing.ends, packing.max_length
+            attended = varlen_attn(query, key, value, ends, ends, max_length, max_length)
         else:
             attended = _compute_padded_attention(query, key, value, packing)
-        return attended.reshape(len(tokens), -1)
+        return attended.reshape(len(token_vectors), -1)
 
     def _copy_to_device(self, array: NDArray[Any]) -> Tensor:
         """Copy an array to the device, without waiting where the device allows it."""
@@ -203,14 +207,14 @@ def _compute_padded_attention(
     query: Tensor, key: Tensor, value: Tensor, packing: _Packing
 ) -> Tensor:
     """Attend within each text by filling all up to the longest; for devices without the other."""
-    is_token = torch.arange(packing.longest, device=query.device) < packing.lengths[:, None]
+    token_mask = torch.arange(packing.max_length, device=query.device) < packing.lengths[:, None]
 
     def pad_rows(packed_rows: Tensor) -> Tensor:
-        padded = packed_rows.new_zeros(*is_token.shape, *packed_rows.shape[1:])
-        padded[is_token] = packed_rows
+        padded = packed_rows.new_zeros(*token_mask.shape, *packed_rows.shape[1:])
+        padded[token_mask] = packed_rows
         return padded.transpose(1, 2)
 
     attended = F.scaled_dot_product_attention(
-        pad_rows(query), pad_rows(key), pad_rows(value), attn_mask=is_token[:, None, None, :]
+        pad_rows(query), pad_rows(key), pad_rows(value), attn_mask=token_mask[:, None, None, :]
     )
-    return attended.transpose(1, 2)[is_token]
+    return attended.transpose(1, 2)[token_mask]

@@ -20,7 +20,7 @@ from readingroom.engine.embedding.tokens import (
     RememberingTokenizer,
     TokenizedTexts,
 )
-from readingroom.engine.embedding.weights import Weights
+from readingroom.engine.embedding.weights import WeightsFolder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import hash_file
 
@@ -85,28 +85,28 @@ class ProcessorModel:
         token_numbers = np.arange(tokenized.lengths[row_numbers[0]])
         token_ids = tokenized.ids[tokenized.starts[row_numbers][:, np.newaxis] + token_numbers]
         (vectors,) = self.session.run(None, {"input_ids": token_ids.astype(np.int64)})
-        id_matrix: Matrix = vectors
-        return id_matrix
+        vector_matrix: Matrix = vectors
+        return vector_matrix
 
 
 def _group_rows_by_length(lengths: "NDArray[np.int32]", max_run_texts: int) -> list[RowNumbers]:
     """Return the rows of texts that have equally many tokens, in groups that are one run each."""
     row_order = np.argsort(lengths, kind="stable")
     length_changes = np.flatnonzero(np.diff(lengths[row_order])) + 1
-    runs = []
+    row_runs = []
     for equal_rows in np.split(row_order, length_changes) if len(row_order) else ():
         texts_per_run = max(
             1, min(max_run_texts, _MAX_TOKENS_PER_RUN // int(lengths[equal_rows[0]]))
         )
-        runs += [
+        row_runs += [
             equal_rows[first_row : first_row + texts_per_run]
             for first_row in range(0, len(equal_rows), texts_per_run)
         ]
-    return runs
+    return row_runs
 
 
 def load_processor_model(
-    weights: Weights, models_folder: Path, precision: "Precision", thread_count: int
+    weights: WeightsFolder, models_folder: Path, precision: "Precision", thread_count: int
 ) -> ProcessorModel:
     """Return the model of these weights, building its graph in `models_folder` if it is missing.
 
@@ -135,10 +135,12 @@ def load_processor_model(
     )
 
 
-def _find_or_build_encoder(weights: Weights, models_folder: Path, precision: "Precision") -> Path:
+def _find_or_build_encoder(
+    weights: WeightsFolder, models_folder: Path, precision: "Precision"
+) -> Path:
     """Return the path of the encoder's graph."""
 
-    def build() -> bytes:
+    def build_bytes() -> bytes:
         from readingroom.engine.embedding.graph import build_graph
 
         try:
@@ -149,44 +151,44 @@ def _find_or_build_encoder(weights: Weights, models_folder: Path, precision: "Pr
             ) from error
 
     return find_or_build_graph(
-        models_folder, f"{weights.digest[:16]}-{precision}", str(_GRAPH_VERSION), build
+        models_folder, f"{weights.digest[:16]}-{precision}", str(_GRAPH_VERSION), build_bytes
     )
 
 
 def find_or_build_graph(
-    models_folder: Path, model_stem: str, graph_version: str, build: Callable[[], bytes]
+    models_folder: Path, model_file_stem: str, graph_version: str, build_bytes: Callable[[], bytes]
 ) -> Path:
     """Return the path of a model's graph, which is built when it is missing or damaged.
 
     Its name ends in its own digest, so damage shows, and one rename publishes both. Raise what
-    `build` raises, and `OSError` when the graph cannot be kept.
+    `build_bytes` raises, and `OSError` when the graph cannot be kept.
     """
-    graph_stem = f"{model_stem}-{graph_version}"
-    for graph_path in models_folder.glob(f"{graph_stem}-*.onnx"):
-        if graph_path.stem == f"{graph_stem}-{hash_file(graph_path)[:16]}":
+    graph_file_stem = f"{model_file_stem}-{graph_version}"
+    for graph_path in models_folder.glob(f"{graph_file_stem}-*.onnx"):
+        if graph_path.stem == f"{graph_file_stem}-{hash_file(graph_path)[:16]}":
             return graph_path
         log.warning("the model's graph %s is damaged and is built again", graph_path.name)
         graph_path.unlink(missing_ok=True)
-    graph_path = _write_graph(models_folder, graph_stem, build())
+    graph_path = _write_graph(models_folder, graph_file_stem, build_bytes())
     # What an older version of this program made of the same weights; it would build it again.
-    for older_path in models_folder.glob(f"{model_stem}-*.onnx"):
-        if not older_path.name.startswith(f"{graph_stem}-"):
+    for older_path in models_folder.glob(f"{model_file_stem}-*.onnx"):
+        if not older_path.name.startswith(f"{graph_file_stem}-"):
             older_path.unlink(missing_ok=True)
     return graph_path
 
 
-def _write_graph(models_folder: Path, graph_stem: str, graph: bytes) -> Path:
+def _write_graph(models_folder: Path, graph_file_stem: str, graph_bytes: bytes) -> Path:
     models_folder.mkdir(parents=True, exist_ok=True)
-    descriptor, partial_path = tempfile.mkstemp(dir=models_folder, prefix=f".{graph_stem}-")
+    descriptor, partial_path = tempfile.mkstemp(dir=models_folder, prefix=f".{graph_file_stem}-")
     try:
         with os.fdopen(descriptor, "wb") as graph_file:
-            graph_file.write(graph)
+            graph_file.write(graph_bytes)
             graph_file.flush()
             os.fsync(descriptor)
         # Readable by all: it is no secret, and a container may be built by one user and run by
         # another.
         Path(partial_path).chmod(0o644)
-        final_path = models_folder / f"{graph_stem}-{hash_file(Path(partial_path))[:16]}.onnx"
+        final_path = models_folder / f"{graph_file_stem}-{hash_file(Path(partial_path))[:16]}.onnx"
         Path(partial_path).replace(final_path)
     except BaseException:
         Path(partial_path).unlink(missing_ok=True)

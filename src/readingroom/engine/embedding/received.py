@@ -42,13 +42,13 @@ def check_sampled_vectors(embedder: Embedder, texts: Sequence[str], matrix: Matr
     differ in their capitals alone rightly have the same, others do not. Raise `VectorsRefused`
     when a vector is another one.
     """
-    sampled_numbers = _random_generator.sample(
+    sampled_text_numbers = _random_generator.sample(
         range(len(texts)), min(SAMPLED_TEXT_COUNT, len(texts))
     )
-    sampled_numbers += _find_texts_with_same_vector(texts, matrix)
-    own_vectors = embedder.embed_each([texts[text_number] for text_number in sampled_numbers])
+    sampled_text_numbers += _find_texts_with_same_vector(texts, matrix)
+    own_vectors = embedder.embed_each([texts[text_number] for text_number in sampled_text_numbers])
     precision = embedder.identity.rpartition("/")[2]
-    for text_number, own_vector in zip(sampled_numbers, own_vectors, strict=True):
+    for text_number, own_vector in zip(sampled_text_numbers, own_vectors, strict=True):
         cosine = float(matrix[text_number] @ own_vector)
         if cosine < _MIN_COSINE.get(precision, 0.9995):
             raise VectorsRefused(
@@ -61,13 +61,13 @@ def _find_texts_with_same_vector(texts: Sequence[str], matrix: Matrix) -> list[i
     numbers_by_vector: dict[bytes, dict[str, int]] = {}
     for text_number, text in enumerate(texts):
         numbers_by_vector.setdefault(matrix[text_number].tobytes(), {})[text] = text_number
-    shared_numbers = [
+    text_numbers_sharing_vector = [
         [*numbers_by_text.values()]
         for numbers_by_text in numbers_by_vector.values()
         if len(numbers_by_text) > 1
     ]
     return (
-        _random_generator.sample(_random_generator.choice(shared_numbers), 2)
-        if shared_numbers
+        _random_generator.sample(_random_generator.choice(text_numbers_sharing_vector), 2)
+        if text_numbers_sharing_vector
         else []
     )

@@ -14,8 +14,8 @@ from readingroom.engine.embedding.waiting_texts import (
 from readingroom.storage.postgres.state import list_collection_models, open_waiting_tables
 
 _RERANKERS_BY_SETTINGS: dict[tuple[Path, int | None, Path | None], Reranker] = {}
-_PLAIN_EMBEDDERS: dict[tuple[object, ...], Embedder] = {}
-_WORKER_AIDED_EMBEDDERS: dict[tuple[object, ...], WorkerAidedEmbedder] = {}
+_PLAIN_EMBEDDERS_BY_SETTINGS: dict[tuple[object, ...], Embedder] = {}
+_WORKER_AIDED_EMBEDDERS_BY_SETTINGS: dict[tuple[object, ...], WorkerAidedEmbedder] = {}
 
 
 def get_shared_embedder(settings: RoomSettings) -> WorkerAidedEmbedder:
@@ -31,8 +31,8 @@ def get_shared_embedder(settings: RoomSettings) -> WorkerAidedEmbedder:
         settings.embedding_device,
         settings.embedder,
     )
-    if model_settings not in _PLAIN_EMBEDDERS:
-        _PLAIN_EMBEDDERS[model_settings] = Embedder(*model_settings)
+    if model_settings not in _PLAIN_EMBEDDERS_BY_SETTINGS:
+        _PLAIN_EMBEDDERS_BY_SETTINGS[model_settings] = Embedder(*model_settings)
     reranker = find_shared_reranker(settings)
     waiting_settings = (
         *model_settings,
@@ -40,16 +40,16 @@ def get_shared_embedder(settings: RoomSettings) -> WorkerAidedEmbedder:
         settings.data,
         reveal_secret(settings.database_url),
     )
-    if waiting_settings not in _WORKER_AIDED_EMBEDDERS:
-        _WORKER_AIDED_EMBEDDERS[waiting_settings] = WorkerAidedEmbedder(
+    if waiting_settings not in _WORKER_AIDED_EMBEDDERS_BY_SETTINGS:
+        _WORKER_AIDED_EMBEDDERS_BY_SETTINGS[waiting_settings] = WorkerAidedEmbedder(
             WaitingTexts(
                 open_waiting_tables(settings, create_waiting_tables),
-                _PLAIN_EMBEDDERS[model_settings],
+                _PLAIN_EMBEDDERS_BY_SETTINGS[model_settings],
                 list_stored_models=partial(list_collection_models, settings),
             ),
             reranker,
         )
-    return _WORKER_AIDED_EMBEDDERS[waiting_settings]
+    return _WORKER_AIDED_EMBEDDERS_BY_SETTINGS[waiting_settings]
 
 
 def find_shared_reranker(settings: RoomSettings) -> Reranker | None:

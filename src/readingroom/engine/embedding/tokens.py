@@ -44,7 +44,10 @@ class RememberingTokenizer:
     """Gives the ids that a BERT tokenizer gives, and remembers those of so many words."""
 
     def __init__(
-        self, tokenizer: "Tokenizer", max_tokens: int, max_words: int = MAX_REMEMBERED_WORDS
+        self,
+        tokenizer: "Tokenizer",
+        max_tokens: int,
+        max_remembered_words: int = MAX_REMEMBERED_WORDS,
     ) -> None:
         """Raise `ValueError` when the tokenizer is of another kind, or its vocabulary too large."""
         tokenizer_description = json.loads(tokenizer.to_str())
@@ -54,23 +57,28 @@ class RememberingTokenizer:
         ]
         self._tokenizer = tokenizer
         self._has_special_token = re.compile("|".join(map(re.escape, special_tokens))).search
-        self._ids_by_word = _TokenIdsByWord(tokenizer, tokenizer_description["model"], max_words)
+        self._ids_by_word = _TokenIdsByWord(
+            tokenizer, tokenizer_description["model"], max_remembered_words
+        )
         first_id, last_id = tokenizer.encode("").ids
-        self._first_token, self._last_token = _pack_ids([first_id]), _pack_ids([last_id])
+        self._packed_first_token, self._packed_last_token = (
+            _pack_ids([first_id]),
+            _pack_ids([last_id]),
+        )
         self._max_id_bytes = (max_tokens - 2) * 2
 
     def encode_texts(self, texts: Sequence[str]) -> TokenizedTexts:
         """Return the ids of the texts, with the tokens for beginning and end, each cut to size."""
-        packed_ids = [self._encode_text(text) for text in texts]
-        lengths = np.fromiter(map(len, packed_ids), np.int32, len(packed_ids)) // 2
-        return TokenizedTexts(np.frombuffer(bytearray().join(packed_ids), np.uint16), lengths)
+        packed_texts = [self._encode_text(text) for text in texts]
+        lengths = np.fromiter(map(len, packed_texts), np.int32, len(packed_texts)) // 2
+        return TokenizedTexts(np.frombuffer(bytearray().join(packed_texts), np.uint16), lengths)
 
     def _encode_text(self, text: str) -> bytes:
         if _REMOVED_BLANKS_PATTERN.search(text) or ("[" in text and self._has_special_token(text)):
             packed_ids = _pack_ids(self._tokenizer.encode(text, add_special_tokens=False).ids)
         else:
             packed_ids = b"".join(map(self._ids_by_word.__getitem__, text.split()))
-        return self._first_token + packed_ids[: self._max_id_bytes] + self._last_token
+        return self._packed_first_token + packed_ids[: self._max_id_bytes] + self._packed_last_token
 
 
 class LibraryTokenizer:
@@ -90,10 +98,13 @@ class _TokenIdsByWord(dict[str, bytes]):
     """By word, the ids of its tokens; a word that is not known yet is looked up."""
 
     def __init__(
-        self, tokenizer: "Tokenizer", model_description: Mapping[str, Any], max_words: int
+        self,
+        tokenizer: "Tokenizer",
+        model_description: Mapping[str, Any],
+        max_remembered_words: int,
     ) -> None:
         super().__init__()
-        self._max_words = max_words
+        self._max_remembered_words = max_remembered_words
         self._tokenizer = tokenizer
         self._vocabulary: dict[str, int] = model_description["vocab"]
         self._unknown_id = self._vocabulary[model_description["unk_token"]]
@@ -101,7 +112,7 @@ class _TokenIdsByWord(dict[str, bytes]):
         self._max_word_length: int = model_description["max_input_chars_per_word"]
 
     def __missing__(self, word: str) -> bytes:
-        if len(self) >= self._max_words:
+        if len(self) >= self._max_remembered_words:
             self.clear()
         word_parts = (
             _WORD_OR_SIGN_PATTERN.findall(word.lower())

@@ -64,13 +64,13 @@ class WaitingTexts:
         self,
         tables: StateTables,
         embedder: Embedder,
-        now: Callable[[], float] = clock.unix_seconds,
+        get_now_seconds: Callable[[], float] = clock.unix_seconds,
         list_stored_models: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         """`list_stored_models` names the models of the vectors that ingestions have stored."""
         self._state_tables = tables
         self.embedder = embedder
-        self._now = now
+        self._get_now_seconds = get_now_seconds
         self._list_stored_models = list_stored_models
         self._new_vectors_condition = threading.Condition()
 
@@ -85,10 +85,10 @@ class WaitingTexts:
 
     def embed_with_workers(self, texts: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of texts: those that workers make, and the others made here."""
-        vectors = self._read_finished_vectors(texts)
-        while missing_texts := [text for text in texts if text not in vectors]:
+        vectors_by_text = self._read_finished_vectors(texts)
+        while missing_texts := [text for text in texts if text not in vectors_by_text]:
             if not self._has_active_worker():
-                vectors.update(
+                vectors_by_text.update(
                     zip(missing_texts, self.embedder.embed_batch(missing_texts), strict=True)
                 )
                 break
@@ -96,14 +96,16 @@ class WaitingTexts:
             if own_texts := self._claim_texts_for_here(missing_texts):
                 matrix = self.embedder.embed_batch(own_texts)
                 self._store_vectors_made_here(own_texts, matrix)
-                vectors.update(zip(own_texts, matrix, strict=True))
+                vectors_by_text.update(zip(own_texts, matrix, strict=True))
             else:
                 with self._new_vectors_condition:
                     self._new_vectors_condition.wait(_POLL_SECONDS)
-            vectors.update(
-                self._read_finished_vectors([text for text in missing_texts if text not in vectors])
+            vectors_by_text.update(
+                self._read_finished_vectors(
+                    [text for text in missing_texts if text not in vectors_by_text]
+                )
             )
-        return vectors
+        return vectors_by_text
 
     def has_seen_worker(self) -> bool:
         """Return whether a worker was ever here: nothing is made by looking."""
@@ -120,21 +122,22 @@ class WaitingTexts:
 
     def claim_passages(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return texts with their numbers, which belong to the lease from then on."""
-        now = self._now()
+        now_seconds = self._get_now_seconds()
         with self._state_tables.begin_writing() as db:
             db.execute(
-                "DELETE FROM waiting_texts WHERE asked_at < ?", (now - _MAX_TEXT_AGE_SECONDS,)
+                "DELETE FROM waiting_texts WHERE asked_at < ?",
+                (now_seconds - _MAX_TEXT_AGE_SECONDS,),
             )
             db.execute(
                 "INSERT INTO embedding_workers (model, seen_at) VALUES (?, ?) "
                 "ON CONFLICT (model) DO UPDATE SET seen_at = excluded.seen_at",
-                (self.embedder.identity, now),
+                (self.embedder.identity, now_seconds),
             )
             # From the end of what was asked for last: the room begins at the other one.
             text_rows = db.execute(
                 "SELECT id, passage_text FROM waiting_texts "
                 f"WHERE model = ? AND {_IS_LEASABLE_SQL} ORDER BY asked_at, id DESC LIMIT ?",
-                (self.embedder.identity, now, max_passages),
+                (self.embedder.identity, now_seconds, max_passages),
             ).fetchall()
             self._lease_texts(db, lease_id, [row[0] for row in text_rows])
         return [(row[0], row[1]) for row in text_rows]
@@ -142,12 +145,12 @@ class WaitingTexts:
     def extend_lease(self, lease_id: str) -> int:
         """Keep a lease alive; return how many texts it still has."""
         with self._state_tables.begin_writing() as db:
-            db.execute("UPDATE embedding_workers SET seen_at = ?", (self._now(),))
-            extended_rows = db.execute(
+            db.execute("UPDATE embedding_workers SET seen_at = ?", (self._get_now_seconds(),))
+            update_cursor = db.execute(
                 "UPDATE waiting_texts SET lease_until = ? WHERE lease_id = ?",
-                (self._now() + LEASE_SECONDS, lease_id),
+                (self._get_now_seconds() + LEASE_SECONDS, lease_id),
             )
-            return int(extended_rows.rowcount)
+            return int(update_cursor.rowcount)
 
     def release_lease(self, lease_id: str) -> None:
         """Give the texts of a lease back."""
@@ -159,10 +162,10 @@ class WaitingTexts:
 
     def read_texts(self, passage_ids: Sequence[int]) -> dict[int, str]:
         """Return the texts that have no vector yet, by their numbers."""
-        texts: dict[int, str] = {}
+        texts_by_id: dict[int, str] = {}
         with self._state_tables.begin_reading() as db:
             for batch_ids, placeholders in _batch_sql_values(passage_ids):
-                texts.update(
+                texts_by_id.update(
                     (row[0], row[1])
                     for row in db.execute(
                         "SELECT id, passage_text FROM waiting_texts "
@@ -170,7 +173,7 @@ class WaitingTexts:
                         batch_ids,
                     )
                 )
-        return texts
+        return texts_by_id
 
     def store_vectors(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
         """Store vectors in place of the texts they were made of; return how many are new."""
@@ -203,19 +206,19 @@ class WaitingTexts:
         with self._state_tables.begin_reading() as db:
             worker_row = db.execute(
                 "SELECT 1 FROM embedding_workers WHERE model = ? AND seen_at > ?",
-                (self.embedder.identity, self._now() - _MAX_WORKER_SILENCE_SECONDS),
+                (self.embedder.identity, self._get_now_seconds() - _MAX_WORKER_SILENCE_SECONDS),
             ).fetchone()
         return worker_row is not None
 
     def _add_texts(self, texts: Sequence[str]) -> None:
-        now = self._now()
+        now_seconds = self._get_now_seconds()
         with self._state_tables.begin_writing() as db:
             for text in texts:
                 db.execute(
                     "INSERT INTO waiting_texts (model, digest, passage_text, asked_at) "
                     "VALUES (?, ?, ?, ?) "
                     "ON CONFLICT (model, digest) DO UPDATE SET asked_at = excluded.asked_at",
-                    (self.embedder.identity, _hash_text(text), text, now),
+                    (self.embedder.identity, _hash_text(text), text, now_seconds),
                 )
 
     def _claim_texts_for_here(self, texts: Sequence[str]) -> list[str]:
@@ -226,7 +229,7 @@ class WaitingTexts:
             text_rows = db.execute(
                 f"SELECT id, digest FROM waiting_texts WHERE model = ? AND {_IS_LEASABLE_SQL} "
                 f"AND digest IN ({placeholders})",
-                (self.embedder.identity, self._now(), *digests),
+                (self.embedder.identity, self._get_now_seconds(), *digests),
             ).fetchall()
             self._lease_texts(db, _LEASE_ID_OF_HERE, [row[0] for row in text_rows])
         return [texts_by_digest[row[1]] for row in text_rows]
@@ -236,7 +239,7 @@ class WaitingTexts:
             db.execute(
                 "UPDATE waiting_texts SET lease_id = ?, lease_until = ? "
                 f"WHERE id IN ({placeholders})",
-                (lease_id, self._now() + LEASE_SECONDS, *batch_ids),
+                (lease_id, self._get_now_seconds() + LEASE_SECONDS, *batch_ids),
             )
 
     def _store_vectors_made_here(self, texts: Sequence[str], matrix: Matrix) -> None:
@@ -263,7 +266,7 @@ class WaitingTexts:
 
     def _read_finished_vectors(self, texts: Sequence[str]) -> dict[str, Vector]:
         texts_by_digest = {_hash_text(text): text for text in texts}
-        vectors: dict[str, Vector] = {}
+        vectors_by_text: dict[str, Vector] = {}
         with self._state_tables.begin_reading() as db:
             for digests, placeholders in _batch_sql_values(list(texts_by_digest)):
                 vector_rows = db.execute(
@@ -271,11 +274,11 @@ class WaitingTexts:
                     f"WHERE vector IS NOT NULL AND model = ? AND digest IN ({placeholders})",
                     (self.embedder.identity, *digests),
                 )
-                vectors.update(
+                vectors_by_text.update(
                     (texts_by_digest[digest], np.frombuffer(vector, "<f4"))
                     for digest, vector in vector_rows
                 )
-        return vectors
+        return vectors_by_text
 
 
 class WorkerAidedEmbedder(Embedder):
@@ -297,9 +300,9 @@ class WorkerAidedEmbedder(Embedder):
         return self._own_embedder.dimensions
 
     @property
-    def batch_texts(self) -> int:
+    def texts_per_batch(self) -> int:
         """How many texts a batch of a stream should have."""
-        return self._own_embedder.batch_texts
+        return self._own_embedder.texts_per_batch
 
     def load(self) -> None:
         """Load the model now rather than with the first text."""
@@ -336,8 +339,8 @@ class WorkerAidedEmbedder(Embedder):
         is_shareable = bool(texts) and all(text.strip() for text in texts)
         if is_shareable and self.waiting_texts.has_seen_worker():
             try:
-                vectors = self.waiting_texts.embed_with_workers(list(dict.fromkeys(texts)))
-                return np.stack([vectors[text] for text in texts])
+                vectors_by_text = self.waiting_texts.embed_with_workers(list(dict.fromkeys(texts)))
+                return np.stack([vectors_by_text[text] for text in texts])
             except StorageFailed as error:
                 log.warning("no worker can help: %s", error.message)
         return self._own_embedder.embed_batch(texts, batch_size, report_progress)

@@ -27,7 +27,7 @@ PINNED_DIGEST_BY_FILE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class WeightsFolder:
     """A folder that holds the three files of a model, and the digest of its weights."""
 
     folder: Path
@@ -40,7 +40,7 @@ class Weights:
         return MODEL_NAME if is_pinned else self.folder.name
 
 
-def load_weights(models_folder: Path, own_folder: Path | None = None) -> Weights:
+def get_weights_folder(models_folder: Path, own_folder: Path | None = None) -> WeightsFolder:
     """Return the weights to use: the operator's own folder if one is set, else a package or cache.
 
     Raise `ModelUnavailable` when there are none. Nothing is downloaded here: a search must not wait
@@ -63,7 +63,7 @@ def load_weights(models_folder: Path, own_folder: Path | None = None) -> Weights
 
 def download_weights(
     url: str, models_folder: Path, report_progress: ReportProgressSync = no_progress_sync
-) -> Weights:
+) -> WeightsFolder:
     """Download the pinned files into the cache.
 
     Raise `ModelUnavailable` when a file cannot be fetched or is not the pinned one.
@@ -77,7 +77,7 @@ def download_weights(
             if hash_file(Path(partial_folder, file_name)) != pinned_digest:
                 raise ModelUnavailable(f"{file_name} from {url} is not the file that was pinned.")
         _move_downloaded_files(Path(partial_folder), models_folder / MODEL_NAME)
-    return load_weights(models_folder, models_folder / MODEL_NAME)
+    return get_weights_folder(models_folder, models_folder / MODEL_NAME)
 
 
 def has_weights(models_folder: Path, own_folder: Path | None = None) -> bool:
@@ -94,11 +94,11 @@ def has_weights(models_folder: Path, own_folder: Path | None = None) -> bool:
     )
 
 
-def _check_weights_folder(weights_folder: Path, missing_message: str) -> Weights:
+def _check_weights_folder(weights_folder: Path, missing_file_message: str) -> WeightsFolder:
     for file_name in PINNED_DIGEST_BY_FILE:
         if not (weights_folder / file_name).is_file():
-            raise ModelUnavailable(f"{missing_message} {file_name}.")
-    return Weights(weights_folder, hash_file(weights_folder / "model.safetensors"))
+            raise ModelUnavailable(f"{missing_file_message} {file_name}.")
+    return WeightsFolder(weights_folder, hash_file(weights_folder / "model.safetensors"))
 
 
 def find_package_folder(package_name: str) -> Path | None:

@@ -52,13 +52,13 @@ class CommonWords:
         stem_places, chunk_places, occurrence_counts = self._finder.find_stems(encoded_words)
         # A chunk that has no row yet was written a moment ago: its row brings its words then.
         row_numbers = chunk_rows.find_rows(np.array(chunk_numbers, np.int64))[chunk_places]
-        has_row = row_numbers >= 0
+        has_row_mask = row_numbers >= 0
         packed_postings = pack_columns(
-            row_numbers[has_row],
-            occurrence_counts[has_row],
-            np.array(token_counts)[chunk_places[has_row]],
+            row_numbers[has_row_mask],
+            occurrence_counts[has_row_mask],
+            np.array(token_counts)[chunk_places[has_row_mask]],
         )
-        self._waiting_postings.append((stem_places[has_row].astype(np.int32), packed_postings))
+        self._waiting_postings.append((stem_places[has_row_mask].astype(np.int32), packed_postings))
         if sum(len(waiting) for _, waiting in self._waiting_postings) > _MAX_WAITING_POSTINGS:
             self._hand_out_postings()
         self.last_chunk_number = chunk_numbers[-1]

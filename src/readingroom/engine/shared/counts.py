@@ -14,11 +14,11 @@ from readingroom.storage.postgres.encoding import build_clauses
 SqlConditions = tuple[Sequence[str], Sequence[Any]]
 """Conditions of a filter in SQL, and the values in them."""
 
-MAX_EXACT_COUNT = 4_096
+MAX_CHUNKS_COMPARED_IN_SQL = 4_096
 """Chunks that may pass a filter for their vectors to be compared in SQL."""
-_TOTALS_CACHE_SECONDS = 1.0
+_COUNTS_CACHE_SECONDS = 1.0
 # How long it is believed how many chunks pass a filter: it only chooses how to search.
-_PASSING_CACHE_SECONDS = 5.0
+_PASSING_COUNT_CACHE_SECONDS = 5.0
 
 
 class WordCounts:
@@ -29,40 +29,40 @@ class WordCounts:
 
     def __init__(self, collection: PostgresCollection) -> None:
         self._collection = collection
-        self._cached_totals = (0.0, 0, 0)
-        self._cached_counts: LRUCache[str, tuple[float, int]] = LRUCache(10_000)
+        self._timed_totals = (0.0, 0, 0)
+        self._timed_counts_by_stem: LRUCache[str, tuple[float, int]] = LRUCache(10_000)
 
     def count_chunks_and_tokens(self) -> tuple[int, int]:
         """Return how many chunks there are, and how many words all of them have."""
-        read_at, chunk_count, token_count = self._cached_totals
-        if not chunk_count or time.monotonic() - read_at > _TOTALS_CACHE_SECONDS:
+        read_at, chunk_count, token_count = self._timed_totals
+        if not chunk_count or time.monotonic() - read_at > _COUNTS_CACHE_SECONDS:
             chunk_count, token_count = self._collection.count_chunks_and_tokens()
-            self._cached_totals = (time.monotonic(), chunk_count, token_count)
+            self._timed_totals = (time.monotonic(), chunk_count, token_count)
         return chunk_count, token_count
 
-    def count_stems(self, stems: Sequence[str]) -> dict[str, int]:
+    def count_chunks_by_stem(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many chunks each stem occurs, without those that occur in none."""
         now = time.monotonic()
-        cached_counts = {
-            stem: cached_time_and_count
+        timed_counts_by_stem = {
+            stem: timed_count
             for stem in stems
-            if (cached_time_and_count := self._cached_counts.get(stem)) is not None
+            if (timed_count := self._timed_counts_by_stem.get(stem)) is not None
         }
-        chunk_counts = {
+        chunk_count_by_stem = {
             stem: chunk_count
-            for stem, (read_at, chunk_count) in cached_counts.items()
-            if now - read_at <= _TOTALS_CACHE_SECONDS
+            for stem, (read_at, chunk_count) in timed_counts_by_stem.items()
+            if now - read_at <= _COUNTS_CACHE_SECONDS
         }
-        missing_stems = [stem for stem in stems if stem not in chunk_counts]
+        missing_stems = [stem for stem in stems if stem not in chunk_count_by_stem]
         if missing_stems:
-            for stem, chunk_count in self._collection.count_stems(missing_stems).items():
-                chunk_counts[stem] = chunk_count
-                self._cached_counts.put(stem, (now, chunk_count))
-        return chunk_counts
+            for stem, chunk_count in self._collection.count_chunks_by_stem(missing_stems).items():
+                chunk_count_by_stem[stem] = chunk_count
+                self._timed_counts_by_stem.put(stem, (now, chunk_count))
+        return chunk_count_by_stem
 
     def clear_cache(self) -> None:
-        self._cached_totals = (0.0, 0, 0)
-        self._cached_counts = LRUCache(10_000)
+        self._timed_totals = (0.0, 0, 0)
+        self._timed_counts_by_stem = LRUCache(10_000)
 
 
 class SharedFilters:
@@ -77,49 +77,49 @@ class SharedFilters:
         self._collection = collection
         self._filter_fields = filter_fields
         self._memory_copy = memory_copy
-        self._counts_by_filter: LRUCache[Filter, tuple[float, int]] = LRUCache(256)
+        self._timed_counts_by_filter: LRUCache[Filter, tuple[float, int]] = LRUCache(256)
         # A filter may name thousands of revisions, and the next question has the same one.
-        self._clauses_by_filter: LRUCache[Filter, SqlConditions] = LRUCache(32)
+        self._sql_conditions_by_filter: LRUCache[Filter, SqlConditions] = LRUCache(32)
 
     def build_conditions(self, where: Filter | None) -> SqlConditions:
         """Return the conditions of a filter in SQL, and the values in them."""
         if where is None:
             return (), ()
-        conditions = self._clauses_by_filter.get(where)
+        conditions = self._sql_conditions_by_filter.get(where)
         if conditions is None:
             clauses, clause_values = build_clauses(
                 self._filter_fields.parse_filter(where), self._collection.column_field_names
             )
             conditions = tuple(clauses), tuple(clause_values)
-            self._clauses_by_filter.put(where, conditions)
+            self._sql_conditions_by_filter.put(where, conditions)
         return conditions
 
-    def count_chunks(self, where: Filter | None) -> int:
-        """Return how many chunks pass; a number above `MAX_EXACT_COUNT` may be too low."""
+    def count_passing_chunks(self, where: Filter | None) -> int:
+        """Return how many chunks pass; above `MAX_CHUNKS_COMPARED_IN_SQL` it may be too low."""
         if where is None:
             return self._collection.count_chunks_and_tokens()[0]
-        cached_time_and_count = self._counts_by_filter.get(where)
+        timed_count = self._timed_counts_by_filter.get(where)
         if (
-            cached_time_and_count is not None
-            and time.monotonic() - cached_time_and_count[0] < _PASSING_CACHE_SECONDS
+            timed_count is not None
+            and time.monotonic() - timed_count[0] < _PASSING_COUNT_CACHE_SECONDS
         ):
-            return cached_time_and_count[1]
+            return timed_count[1]
         copied_vectors = self._memory_copy.vectors
         passing_count = (
             self._count_in_database(where)
             if copied_vectors is None
             else copied_vectors.count_rows(where)
         )
-        self._counts_by_filter.put(where, (time.monotonic(), passing_count))
+        self._timed_counts_by_filter.put(where, (time.monotonic(), passing_count))
         return passing_count
 
     def _count_in_database(self, where: Filter) -> int:
         clauses, clause_values = self.build_conditions(where)
-        with self._collection.read() as connection:
+        with self._collection.lend_search_connection() as connection:
             count_row = connection.execute(
                 f"SELECT count(*) FROM (SELECT 1 FROM {self._collection.vectors_table} "
                 f"WHERE {' AND '.join(clauses) or 'true'} LIMIT ?) AS passing",
-                (*clause_values, 4 * MAX_EXACT_COUNT),
+                (*clause_values, 4 * MAX_CHUNKS_COMPARED_IN_SQL),
                 plan_anew=True,
             ).fetchone()
         return int(count_row[0])

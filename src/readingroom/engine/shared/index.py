@@ -27,7 +27,7 @@ from readingroom.engine.shared.memory_copy import MemoryCopy
 from readingroom.engine.shared.recent_reads import RecentReads
 from readingroom.engine.shared.vectors import SharedVectors
 from readingroom.engine.shared.words import SharedWords
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import get_shared_stemmer
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.engine.vocabulary import preload_vocabulary
 from readingroom.storage.archive import load_dumped_chunks
@@ -39,18 +39,18 @@ def open_chunk_index(
     collection: StoredCollection,
     filter_fields: FilterFields,
     embedder: Embedder,
-    words_path: Path,
+    word_index_path: Path,
     list_contexts: ListContexts | None = None,
 ) -> ChunkIndex:
     """Return the searchable index of a collection.
 
-    `words_path` is where the word index of an embedded one lies; the shared database has its
+    `word_index_path` is where the word index of an embedded one lies; the shared database has its
     own. With `list_contexts`, chunks that an older release embedded without their
     context are embedded anew.
     """
     if isinstance(collection, PostgresCollection):
         return SharedIndex(collection, filter_fields, embedder, list_contexts)
-    return EmbeddedIndex(collection, filter_fields, embedder, words_path, list_contexts)
+    return EmbeddedIndex(collection, filter_fields, embedder, word_index_path, list_contexts)
 
 
 class SharedIndex(CollectionIndex):
@@ -66,15 +66,15 @@ class SharedIndex(CollectionIndex):
         list_contexts: ListContexts | None = None,
     ) -> None:
         self._list_contexts = list_contexts
-        collection.split_stems = shared_stemmer().split_all
+        collection.split_stems = get_shared_stemmer().stem_all_words
         self.collection = collection
         self.embedder = embedder
         self._word_counts = WordCounts(collection)
         self._memory_copy = MemoryCopy(collection, filter_fields)
         filters = SharedFilters(collection, filter_fields, self._memory_copy)
         search_parts = (collection, self._memory_copy, filter_fields, filters, self._word_counts)
-        self._vectors = SharedVectors(*search_parts)
-        self._words = SharedWords(*search_parts)
+        self._vector_index = SharedVectors(*search_parts)
+        self._word_index = SharedWords(*search_parts)
         self._recent_chunks: RecentReads[tuple[str, Metadata]] = RecentReads(collection)
         self._is_embedding_claimed = False
 
@@ -114,11 +114,11 @@ class SharedIndex(CollectionIndex):
 
     def get_vector_index(self) -> SharedVectors:
         """Return what finds chunks by meaning."""
-        return self._vectors
+        return self._vector_index
 
     def get_word_index(self) -> SharedWords:
         """Return what finds chunks by words."""
-        return self._words
+        return self._word_index
 
     def rebuild_indexes(self) -> None:
         """Count the words anew, and drop this process's copy."""
@@ -136,7 +136,7 @@ class SharedIndex(CollectionIndex):
         ):
             return (preload_vocabulary, self._keep_copy_ready, self.embedder.load)
         context_batches = batch_missing_contexts(
-            self.collection.get_without_field(CONTEXT_FIELD), self._list_contexts
+            self.collection.get_chunks_without_field(CONTEXT_FIELD), self._list_contexts
         )
         return (
             preload_vocabulary,
@@ -158,7 +158,9 @@ class SharedIndex(CollectionIndex):
 
     def _keep_copy_ready(self) -> None:
         # Few chunks are compared in SQL, until there is a copy.
-        self._memory_copy.keep_ready(with_vectors=len(self._words) > counts.MAX_EXACT_COUNT)
+        self._memory_copy.keep_ready(
+            with_vectors=len(self._word_index) > counts.MAX_CHUNKS_COMPARED_IN_SQL
+        )
 
     def _embed_chunks_in_context(self, contexts_by_id: Mapping[str, str]) -> None:
         """Embed chunks under their contexts, unless another process is doing so."""

@@ -63,8 +63,8 @@ class MemoryCopy:
         self._collection = collection
         self._filter_fields = filter_fields
         self._lock = threading.Lock()
-        self._generation = -1
-        self._words: _CopiedWords | None = None
+        self._copied_generation = -1
+        self._copied_words: _CopiedWords | None = None
         self._common_words_reader: BackgroundReader | None = None
         self._reads_vectors_in_advance = False
         self.vectors: VectorIndex | None = None
@@ -78,7 +78,7 @@ class MemoryCopy:
     def open_vectors(self) -> VectorIndex:
         """Return the vectors with everything that was committed before this call."""
         vectors = self.vectors
-        if vectors is not None and self._collection.generation == self._generation:
+        if vectors is not None and self._collection.generation == self._copied_generation:
             return vectors
         with self._lock:
             return self._update_vectors()
@@ -87,7 +87,7 @@ class MemoryCopy:
         """Return the postings of stems with everything that was committed before this call."""
         while True:
             self.open_vectors()
-            copied_words = self._words
+            copied_words = self._copied_words
             if copied_words is None:
                 continue  # dropped at this very moment
             postings_by_stem = {
@@ -121,8 +121,8 @@ class MemoryCopy:
         """Drop everything; it is read again when it is needed."""
         self._collection.database.notices.unsubscribe(self._collection.name, self.apply_new_changes)
         with self._lock:
-            self.vectors = self._words = None
-            self._generation = -1
+            self.vectors = self._copied_words = None
+            self._copied_generation = -1
 
     def apply_new_changes(self) -> None:
         """Apply what other processes have written, so that no search has to."""
@@ -132,20 +132,22 @@ class MemoryCopy:
     def _update_vectors(self, stop_event: threading.Event | None = None) -> VectorIndex:
         """Apply what was written since the last time, or read everything; the lock is held."""
         # An empty copy does not know yet how long vectors are.
-        if self.vectors is not None and len(self.vectors) and self._words is not None:
-            generation, touched_ids = self._collection.list_changes(self._generation)
+        if self.vectors is not None and len(self.vectors) and self._copied_words is not None:
+            generation, touched_ids = self._collection.list_changes_since(self._copied_generation)
             if touched_ids is not None:
                 if touched_ids:
                     self._update_changed_vectors(self.vectors, touched_ids)
-                    self._words = self._update_changed_words(self.vectors, self._words, touched_ids)
-                self._generation = generation
+                    self._copied_words = self._update_changed_words(
+                        self.vectors, self._copied_words, touched_ids
+                    )
+                self._copied_generation = generation
                 return self.vectors
         # Read first: what is written while the copy is made is then applied afterwards.
         generation = self._collection.generation
         vectors = self._read_vectors(stop_event)
         # The generation last: until then nobody takes what is there for up to date.
-        self._words, self.vectors = self._start_words(vectors), vectors
-        self._generation = generation
+        self._copied_words, self.vectors = self._start_words(vectors), vectors
+        self._copied_generation = generation
         self._collection.database.notices.subscribe(self._collection.name, self.apply_new_changes)
         return vectors
 
@@ -219,7 +221,7 @@ class MemoryCopy:
         )
 
     def _read_words(self, chunk_ids: Sequence[str]) -> list[tuple[str, int, bytes, int]]:
-        with self._collection.read() as connection:
+        with self._collection.lend_search_connection() as connection:
             return list(
                 connection.iterate_tuples(
                     "SELECT id, chunk_number, words, tokens "
@@ -232,9 +234,9 @@ class MemoryCopy:
         # Under the lock: a change that is applied later adds its rows to these postings, and
         # one that was applied before is in what is read.
         with self._lock:
-            if self.vectors is None or self._words is None:
+            if self.vectors is None or self._copied_words is None:
                 return
-            copied_words = self._words
+            copied_words = self._copied_words
             missing_stems = [
                 stem for stem in stems if copied_words.postings_by_stem.get(stem) is None
             ]
@@ -248,11 +250,11 @@ class MemoryCopy:
         while common_words is not None and not (common_words.is_complete or stop_event.is_set()):
             started_at = time.monotonic()
             with self._lock:
-                if self.vectors is None or self._words is None:
+                if self.vectors is None or self._copied_words is None:
                     return
-                if self._words.common_words is not common_words:
+                if self._copied_words.common_words is not common_words:
                     return  # dropped, and wanted again
-                self._read_some_common_words(self.vectors, self._words, common_words)
+                self._read_some_common_words(self.vectors, self._copied_words, common_words)
             stop_event.wait(time.monotonic() - started_at)
         return_free_memory()
 
@@ -262,11 +264,15 @@ class MemoryCopy:
             if self.vectors is None and not self._reads_vectors_in_advance:
                 return None
             vectors = self._update_vectors(stop_event)
-            if self._words is None or self._words.common_words is not None or not chunk_counts:
+            if (
+                self._copied_words is None
+                or self._copied_words.common_words is not None
+                or not chunk_counts
+            ):
                 return None
-            self._open_chunk_rows(vectors, self._words)
-            self._words.common_words = CommonWords(chunk_counts)
-            return self._words.common_words
+            self._open_chunk_rows(vectors, self._copied_words)
+            self._copied_words.common_words = CommonWords(chunk_counts)
+            return self._copied_words.common_words
 
     def _read_some_common_words(
         self, vectors: VectorIndex, copied_words: _CopiedWords, common_words: CommonWords
@@ -277,7 +283,7 @@ class MemoryCopy:
                     copied_words.postings_by_stem.put(stem, postings)
             return
         try:
-            with self._collection.read() as connection:
+            with self._collection.lend_search_connection() as connection:
                 word_rows = list(
                     connection.iterate_tuples(
                         f"SELECT chunk_number, tokens, words FROM {self._collection.chunks_table} "
@@ -299,7 +305,7 @@ class MemoryCopy:
         return copied_words.chunk_rows
 
     def _read_chunk_rows(self, vectors: VectorIndex) -> ChunkRows:
-        with self._collection.read() as connection:
+        with self._collection.lend_search_connection() as connection:
             ((chunk_ids, number_bytes),) = connection.iterate_tuples(
                 "SELECT array_agg(id), string_agg(int8send(chunk_number), '') "
                 f"FROM {self._collection.chunks_table}"
@@ -314,7 +320,7 @@ class MemoryCopy:
     ) -> Iterator[tuple[str, StemPostings]]:
         if not stems:
             return
-        with self._collection.read() as connection:
+        with self._collection.lend_search_connection() as connection:
             # A stem is one row: of a common word, hundreds of thousands would cost more than
             # finding them. The three are in the same order, which is that of the rows inside.
             stem_rows = list(
@@ -350,7 +356,7 @@ class MemoryCopy:
         field_columns_sql = "".join(f", field_{field_name}" for field_name in column_field_names)
         last_id = ""
         while True:
-            with self._collection.read() as connection:
+            with self._collection.lend_search_connection() as connection:
                 vector_rows = list(
                     connection.iterate_tuples(
                         f"SELECT id, embedding{field_columns_sql} "

@@ -23,7 +23,7 @@ class StemPostings:
 
     def __init__(self, reserved_count: int = 0) -> None:
         self._postings = np.empty(reserved_count, _POSTING_TYPE)
-        self._count = 0
+        self._posting_count = 0
 
     @classmethod
     def make_from_columns(
@@ -34,9 +34,13 @@ class StemPostings:
     ) -> "StemPostings":
         """Return the postings of rows in any order; one whose number is below 0 is left out."""
         stem_postings = cls()
-        is_row = row_numbers >= 0
+        has_row_mask = row_numbers >= 0
         stem_postings.append_packed(
-            pack_columns(row_numbers[is_row], occurrence_counts[is_row], token_counts[is_row])
+            pack_columns(
+                row_numbers[has_row_mask],
+                occurrence_counts[has_row_mask],
+                token_counts[has_row_mask],
+            )
         )
         stem_postings.sort_rows()
         return stem_postings
@@ -49,25 +53,25 @@ class StemPostings:
 
     def append_packed(self, packed_postings: "NDArray[np.void]") -> None:
         """Add rows as `pack_columns` returns them; call `sort_rows` unless in order."""
-        new_count = self._count + len(packed_postings)
+        new_count = self._posting_count + len(packed_postings)
         if new_count > len(self._postings):
             # By half at least, so that many small writes do not copy everything each time.
-            larger_array = np.zeros(max(new_count, self._count * 3 // 2), _POSTING_TYPE)
-            larger_array[: self._count] = self._postings[: self._count]
+            larger_array = np.zeros(max(new_count, self._posting_count * 3 // 2), _POSTING_TYPE)
+            larger_array[: self._posting_count] = self._postings[: self._posting_count]
             self._postings = larger_array
-        self._postings[self._count : new_count] = packed_postings
-        self._count = new_count
+        self._postings[self._posting_count : new_count] = packed_postings
+        self._posting_count = new_count
 
     def sort_rows(self) -> None:
         """Put the rows in order, before anybody reads them."""
-        postings = self._postings[: self._count]
+        postings = self._postings[: self._posting_count]
         if (postings["row"][1:] < postings["row"][:-1]).any():
             self._postings = postings[np.argsort(postings["row"])]
 
     def read_before(self, row_limit: int) -> "NDArray[np.void]":
         """Return the postings of the first `row_limit` rows; a writer may be adding others."""
         # The count is read first: `append` raises it after the postings are in place.
-        count = self._count
+        count = self._posting_count
         postings = self._postings[:count]
         if count and postings["row"][-1] >= row_limit:
             return postings[: np.searchsorted(postings["row"], row_limit)]
@@ -125,29 +129,29 @@ class WordView:
 
     def rank_rows(
         self,
-        rarities: Mapping[str, float],
+        rarity_by_stem: Mapping[str, float],
         average_tokens: float,
         conditions: Sequence[Condition],
         k: int,
     ) -> list[LexicalHit]:
         """Return the k best rows that meet the conditions, best first, equal ones by id.
 
-        `rarities` has the stems of the question, each with how much it counts.
+        `rarity_by_stem` has the stems of the question, each with how much it counts.
         """
-        is_passing = np.zeros(self.row_view.row_count, bool)
-        is_passing[self.row_view.find_rows(conditions)] = True
+        passing_mask = np.zeros(self.row_view.row_count, bool)
+        passing_mask[self.row_view.find_rows(conditions)] = True
         scores = np.zeros(self.row_view.row_count)
-        for stem, rarity in rarities.items():
+        for stem, rarity in rarity_by_stem.items():
             postings = self.postings_by_stem[stem].read_before(self.row_view.row_count)
-            postings = postings[is_passing[postings["row"]]]
+            postings = postings[passing_mask[postings["row"]]]
             occurrences = postings["occurrences"].astype(float)
             length_norms = _BM25_K1 * (1 - _BM25_B + _BM25_B * postings["tokens"] / average_tokens)
             scores[postings["row"]] += (
                 rarity * occurrences * (_BM25_K1 + 1) / (occurrences + length_norms)
             )
-        return self._list_best(scores, k)
+        return self._list_best_hits(scores, k)
 
-    def _list_best(self, scores: "NDArray[np.float64]", k: int) -> list[LexicalHit]:
+    def _list_best_hits(self, scores: "NDArray[np.float64]", k: int) -> list[LexicalHit]:
         matching_rows = np.flatnonzero(scores)
         if len(matching_rows) > k:
             matching_scores = scores[matching_rows].astype(np.float32)

@@ -19,7 +19,10 @@ class RecentReads(Generic[ChunkRead]):
 
     def __init__(self, collection: PostgresCollection) -> None:
         self._collection = collection
-        self._current: tuple[int, LRUCache[str, ChunkRead]] = (-1, LRUCache(_MAX_RECENT_READS))
+        self._generation_and_cache: tuple[int, LRUCache[str, ChunkRead]] = (
+            -1,
+            LRUCache(_MAX_RECENT_READS),
+        )
 
     def read_through_cache(
         self, chunk_ids: Sequence[str], read_chunks: Callable[[list[str]], Mapping[str, ChunkRead]]
@@ -29,9 +32,9 @@ class RecentReads(Generic[ChunkRead]):
             return dict(read_chunks(list(chunk_ids)))
         # Before reading: what is committed meanwhile gets into no memory of a later generation.
         generation = self._collection.generation
-        if self._current[0] != generation:
-            self._current = (generation, LRUCache(_MAX_RECENT_READS))
-        known_generation, cache = self._current
+        if self._generation_and_cache[0] != generation:
+            self._generation_and_cache = (generation, LRUCache(_MAX_RECENT_READS))
+        known_generation, cache = self._generation_and_cache
         if known_generation != generation:
             return dict(read_chunks(list(chunk_ids)))
         reads_by_id = {id: read for id in chunk_ids if (read := cache.get(id)) is not None}

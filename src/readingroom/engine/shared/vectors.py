@@ -31,11 +31,11 @@ class SharedVectors(SharedSearchParts):
         # A copy that is there anyway answers sooner.
         if (
             self._memory_copy.is_usable
-            or self._filters.count_chunks(where) > counts.MAX_EXACT_COUNT
+            or self._filters.count_passing_chunks(where) > counts.MAX_CHUNKS_COMPARED_IN_SQL
         ):
             return self._memory_copy.open_vectors().search(vector, k, where)
         clauses, clause_values = self._filters.build_conditions(where)
-        with self._collection.read() as connection:
+        with self._collection.lend_search_connection() as connection:
             hit_rows = connection.execute(
                 "SELECT id, distance FROM (SELECT id, embedding <-> ?::vector AS distance FROM "
                 f"{self._collection.vectors_table} WHERE {' AND '.join(clauses) or 'true'} "
@@ -54,7 +54,7 @@ class SharedVectors(SharedSearchParts):
         return self._recent_vectors.read_through_cache(ids, self._read_vectors)
 
     def _read_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        with self._collection.read() as connection:
+        with self._collection.lend_search_connection() as connection:
             vector_rows = list(
                 connection.iterate_tuples(
                     f"SELECT id, embedding FROM {self._collection.vectors_table} WHERE id = ANY(?)",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from readingroom.core.filters import Filter
 from readingroom.engine.shared.counts import SharedSearchParts, SqlConditions
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import get_shared_stemmer
 from readingroom.engine.words import (
     LexicalHit,
     LexicalQuery,
@@ -44,7 +44,7 @@ class SharedWords(SharedSearchParts):
         """Return how common words are in this index."""
         chunk_count, token_count = self._word_counts.count_chunks_and_tokens()
         return LexicalStatistics(
-            chunk_count, token_count / max(chunk_count, 1), self._word_counts.count_stems
+            chunk_count, token_count / max(chunk_count, 1), self._word_counts.count_chunks_by_stem
         )
 
     def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
@@ -60,7 +60,8 @@ class SharedWords(SharedSearchParts):
         average_tokens = token_count / chunk_count
         if parsed_query.phrases:
             phrases = [
-                format_phrase(shared_stemmer().split_all(phrase)) for phrase in parsed_query.phrases
+                format_phrase(get_shared_stemmer().stem_all_words(phrase))
+                for phrase in parsed_query.phrases
             ]
             return self._rank_chunks(
                 " | ".join(phrases), ranked_stems, average_tokens, conditions, k
@@ -74,7 +75,7 @@ class SharedWords(SharedSearchParts):
                 self._filter_fields.parse_filter(where),
                 k,
             )
-        passing_count = self._filters.count_chunks(where)
+        passing_count = self._filters.count_passing_chunks(where)
         passing_share = min(1.0, passing_count / chunk_count)
         row_cost = _READING_COST_SHARE + (1 - _READING_COST_SHARE) * passing_share
         if (
@@ -124,11 +125,11 @@ class SharedWords(SharedSearchParts):
     def _find_ranked_stems(self, query: LexicalQuery, chunk_count: int) -> list[_RankedStem]:
         """Return the stems of a query that occur at all, rarest first."""
         query_text = " ".join((*query.words, *query.phrases))
-        chunk_counts = self._word_counts.count_stems(
-            list(dict.fromkeys(shared_stemmer().split_all(query_text)))
+        chunk_count_by_stem = self._word_counts.count_chunks_by_stem(
+            list(dict.fromkeys(get_shared_stemmer().stem_all_words(query_text)))
         )
         # The counts may be a moment older or younger than the number of chunks.
-        chunk_count = max(chunk_count, *chunk_counts.values(), 0)
+        chunk_count = max(chunk_count, *chunk_count_by_stem.values(), 0)
         ranked_stems = [
             # As in FTS5: a word of most chunks would count against a match.
             _RankedStem(
@@ -139,7 +140,7 @@ class SharedWords(SharedSearchParts):
                     1e-6,
                 ),
             )
-            for stem, stem_chunk_count in chunk_counts.items()
+            for stem, stem_chunk_count in chunk_count_by_stem.items()
         ]
         return sorted(ranked_stems, key=lambda stem: (stem.chunk_count, stem.stem))
 
@@ -149,7 +150,7 @@ class SharedWords(SharedSearchParts):
         ranked_stems: Sequence[_RankedStem],
         average_tokens: float,
         conditions: SqlConditions,
-        max_hits: int,
+        max_hit_count: int,
     ) -> list[LexicalHit]:
         """Return the best chunks that match a tsquery, ranked by all stems."""
         clauses, clause_values = conditions
@@ -162,7 +163,7 @@ class SharedWords(SharedSearchParts):
             f" / (count_{stem_number} + relative_length)"
             for stem_number in range(len(ranked_stems))
         )
-        with self._collection.read() as connection:
+        with self._collection.lend_search_connection() as connection:
             hit_rows = connection.execute(
                 f"SELECT id, score FROM (SELECT id, {score_sql or '0.0'} AS score FROM (SELECT id, "
                 f"{_BM25_K1} * ({1 - _BM25_B} + {_BM25_B} * tokens / ?) AS relative_length"
@@ -177,7 +178,7 @@ class SharedWords(SharedSearchParts):
                     *(quote_lexeme(stem.stem) for stem in ranked_stems),
                     tsquery,
                     *clause_values,
-                    max_hits,
+                    max_hit_count,
                 ),
                 plan_anew=bool(clauses),
             ).fetchall()

@@ -207,7 +207,7 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
 
 def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
     """Return what is drawn: by the largest letters that say so, else by the labels on it."""
-    for page_line in sorted(page_lines, key=lambda page_line: -page_line.size):
+    for page_line in sorted(page_lines, key=lambda page_line: -page_line.letter_height):
         line_words_text = fold_words(page_line.text[:_MAX_TITLE_CHARS])
         for document_kind, title_pattern in DRAWING_TITLE_PATTERN_BY_KIND:
             if re.search(title_pattern, line_words_text):
@@ -227,11 +227,11 @@ def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
 def _find_kind_by_title(page_lines: Sequence[Line]) -> str | None:
     """Return the kind that a title names: in large letters, else alone on a line at the top."""
     top_lines = page_lines[:_MAX_TITLE_LINES]
-    usual_size = sorted(page_line.size for page_line in page_lines)[len(page_lines) // 2]
+    usual_size = sorted(page_line.letter_height for page_line in page_lines)[len(page_lines) // 2]
     large_lines = [
         page_line
         for page_line in top_lines
-        if page_line.size > _MIN_LARGE_LETTER_RATIO * usual_size
+        if page_line.letter_height > _MIN_LARGE_LETTER_RATIO * usual_size
     ]
     # Together, because a title may go on over several lines.
     large_text = fold_words(

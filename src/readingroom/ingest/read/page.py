@@ -35,7 +35,7 @@ class Line:
     text: str
     left: float
     bottom: float
-    size: float
+    letter_height: float
     """Height of its letters' boxes; the font sizes that a PDF states are unreliable."""
     is_bold: bool
     last_bottom: float

@@ -70,10 +70,10 @@ class PageBuilder:
 
 def _set_line_positions(page_lines: Sequence[Line]) -> float:
     """Give each line a place below the one before it; return the height of the page."""
-    body_height = sum(page_line.size * _LINE_DISTANCE for page_line in page_lines)
+    body_height = sum(page_line.letter_height * _LINE_DISTANCE for page_line in page_lines)
     page_height = body_height / _BODY_HEIGHT_SHARE
     line_bottom = page_height * (1 + _BODY_HEIGHT_SHARE) / 2
     for page_line in page_lines:
-        line_bottom -= page_line.size * _LINE_DISTANCE
+        line_bottom -= page_line.letter_height * _LINE_DISTANCE
         page_line.bottom = page_line.last_bottom = line_bottom
     return page_height

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from readingroom.ingest.structure.headings import TITLE_PATTERN
 from readingroom.ingest.structure.typography import Typography
 
-# Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, H.4, ESD13a, AR-UA-ST1, H&D1.
-_CODE_REGEX = r"[A-Z]{1,6}(?:[/&-][A-Z]{1,5})*[ ./-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?"
-# Codes that only the word "Policy" shows to be one: Env1, HOUSING 3, GNLP0337R, TH1-2, S/JH.
+# Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, H.4, ESD13a, AR-UA-ST1, H&D1, HG2-36.
+_CODE_REGEX = (
+    r"[A-Z]{1,6}(?:[/&-][A-Z]{1,5})*[ ./-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3}(?!\d))?[A-Za-z]?"
+)
+# Codes that only the word "Policy" shows to be one: Env1, HOUSING 3, GNLP0337R, S/JH.
 _WORDED_CODE_REGEX = (
     r"[A-Z]{1,3}[a-z]{1,6}\d{1,3}|[A-Z]{7,14} ?\d{1,3}|[A-Z]{2,6}\d{4}[A-Z]?"
-    r"|[A-Z]{1,6}\d{1,3}[-/]\d{1,2}|\d{1,2}/\d{1,2}|[A-Z]{1,4}/[A-Z]{1,4}"
+    r"|\d{1,2}/\d{1,2}|[A-Z]{1,4}/[A-Z]{1,4}"
 )
 
 _SMALL_NUMBER_WORDS = (
@@ -106,16 +108,17 @@ _POLICY_MENTION_PATTERN = re.compile(
 
 _POLICY_SYNONYM_BEGINNINGS = (*_POLICY_SYNONYMS, *map(str.upper, _POLICY_SYNONYMS))
 _CODE_PARTS_PATTERN = re.compile(
-    r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
+    r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:[./-]\d+)?)"
 )
 _LISTED_CODE_PATTERN = re.compile(
     rf"\b(?P<letters>(?:{_POLICY_SYNONYM_REGEX} )?[A-Z]+(?:[/-][A-Z]+)*|{_POLICY_SYNONYM_REGEX})"
-    r"[ ./-]?(?P<number>\d+(?:\.\d+)?)(?!\w)"
+    r"[ ./-]?(?P<number>\d+(?:[./-]\d+)?)(?!\w)"
 )
 _SYNONYM_CODE_PATTERN = re.compile(
-    r"(?P<letters>[A-Z]+(?: [A-Z]+(?:[/-][A-Z]+)*)?)(?P<separator>[ ./-]?)(?P<number>\d+(?:\.\d+)?)"
+    r"(?P<letters>[A-Z]+(?: [A-Z]+(?:[/-][A-Z]+)*)?)(?P<separator>[ ./-]?)"
+    r"(?P<number>\d+(?:[./-]\d+)?)"
 )
-_FIRST_NUMBER_PATTERN = re.compile(r"0?1(?:\.0?1)?")
+_FIRST_NUMBER_PATTERN = re.compile(r"0?1(?:[./-]0?1)?")
 _LEADING_LETTERS_PATTERN = re.compile(r"[A-Z]+")
 _RULING_WORD_PATTERN = re.compile(
     r"\b(?:will|shall|must|should|permitted|required|refused|supported|resisted|allocated)\b"
@@ -177,6 +180,8 @@ class CodeFamily:
     listed_prefixes: set[str]
     """Those of them that the contents list."""
     look: LineLook
+    is_like_policies: bool
+    """Whether each heads a box, or the contents list them as they list the plan's policies."""
 
 
 def find_code_families(typography: Typography, document_text: str) -> list[CodeFamily]:
@@ -195,6 +200,7 @@ def find_code_families(typography: Typography, document_text: str) -> list[CodeF
     for code_line in _iterate_code_lines(typography):
         code_lines_by_look[code_line.look].append(code_line)
     listed_codes = _list_codes_of_contents(typography)
+    sibling_codes = _list_codes_among_policies_of_contents(typography)
     code_families: list[CodeFamily] = []
     for (is_bold, letter_size, _), code_lines in code_lines_by_look.items():
         family_letters = {
@@ -202,9 +208,10 @@ def find_code_families(typography: Typography, document_text: str) -> list[CodeF
             for code_line in code_lines
             if _FIRST_NUMBER_PATTERN.fullmatch(code_line.number)
         }
-        family_letters |= _find_listed_letters(
+        boxed_letters = _find_boxed_letters(typography, code_lines)
+        family_letters |= boxed_letters | _find_listed_letters(
             {code_line.code for code_line in code_lines}, listed_codes
-        ) | _find_boxed_letters(typography, code_lines)
+        )
         family_lines = [
             code_line for code_line in code_lines if code_line.letters in family_letters
         ]
@@ -223,6 +230,7 @@ def find_code_families(typography: Typography, document_text: str) -> list[CodeF
                         for letters in _find_listed_letters(codes, listed_codes)
                     },
                     (is_bold, letter_size),
+                    family_letters <= boxed_letters or codes <= sibling_codes,
                 )
             )
     return code_families
@@ -236,6 +244,27 @@ def _list_codes_of_contents(typography: Typography) -> set[tuple[str, str]]:
         for code_match in _LISTED_CODE_PATTERN.finditer(
             typography.lines[line_index].line.text[:_MAX_CONTENTS_CHARS]
         )
+    }
+
+
+def _list_codes_among_policies_of_contents(typography: Typography) -> set[tuple[str, str]]:
+    """Return the codes that begin lines of the contents set in like those of `Policy H1`.
+
+    There are none where chapters begin as far left.
+    """
+    contents_lines = [
+        typography.lines[line_index].line for line_index in typography.contents_line_indexes
+    ]
+    policy_lefts = {
+        round(line.left)
+        for line in contents_lines
+        if POLICY_HEADING_PATTERN.match(line.text[:_MAX_CONTENTS_CHARS])
+    } - {round(min((line.left for line in contents_lines), default=0.0))}
+    return {
+        (code_match["letters"].upper(), code_match["number"])
+        for line in contents_lines
+        if round(line.left) in policy_lefts
+        and (code_match := _LISTED_CODE_PATTERN.match(line.text[:_MAX_CONTENTS_CHARS]))
     }
 
 
@@ -298,7 +327,7 @@ def _measure_box_look(typography: Typography, line_index: int) -> tuple[bool, in
         return None
     return (
         flow_line.line.is_bold,
-        round(flow_line.line.size),
+        round(flow_line.line.letter_height),
         round(flow_line.line.left - flow_line.box.left),
         round(flow_line.box.right - flow_line.box.left),
     )
@@ -310,7 +339,7 @@ def find_site_line_indexes(typography: Typography) -> set[int]:
         line_index: site_match["number"]
         for line_index, flow_line in enumerate(typography.lines)
         if line_index not in typography.contents_line_indexes
-        and not (flow_line.box and flow_line.box.is_grid)
+        and not _is_inside_table(typography, line_index)
         and (site_match := SITE_HEADING_PATTERN.fullmatch(flow_line.line.text))
         and typography.is_heading(line_index)
         and typography.is_emphasised(line_index)
@@ -326,6 +355,17 @@ def find_site_line_indexes(typography: Typography) -> set[int]:
         ruling_site_numbers
     ) >= 2 * len(site_numbers)
     return {*numbers_by_line} if is_family else set()
+
+
+def _is_inside_table(typography: Typography, line_index: int) -> bool:
+    """Whether a line stands in a table; one that begins a box may head text with a table in it."""
+    flow_line = typography.lines[line_index]
+    return (
+        flow_line.box is not None
+        and flow_line.box.is_grid
+        and line_index > 0
+        and typography.lines[line_index - 1].box == flow_line.box
+    )
 
 
 def find_bar_line_indexes(typography: Typography) -> set[int]:
@@ -366,7 +406,11 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
             assert code_match is not None
             code_parts = _CODE_PARTS_PATTERN.match(code_match["number"])
         if code_parts:
-            look = (flow_line.line.is_bold, round(flow_line.line.size), code_parts["separator"])
+            look = (
+                flow_line.line.is_bold,
+                round(flow_line.line.letter_height),
+                code_parts["separator"],
+            )
             yield _CodeLine(line_index, code_parts["letters"], code_parts["number"], look)
 
 

@@ -3,6 +3,11 @@
 import re
 from collections.abc import Container, Sequence
 
+from readingroom.ingest.structure.codes import is_above_rule_sentence
+from readingroom.ingest.structure.explanations import (
+    is_explaining_heading,
+    is_monitoring_table_head,
+)
 from readingroom.ingest.structure.layout import FlowLine
 from readingroom.ingest.structure.policy_headings import (
     PolicyHeading,
@@ -24,40 +29,7 @@ _MAX_EDGE_DIFFERENCE = 2.0
 _MIN_INDENT, _MAX_INDENT = 8.0, 60.0
 """Points by which a whole policy is set in; a second column begins further right."""
 _NUMBERED_LINE_PATTERN = re.compile(r"\(?\w{1,4}[.)]|\W|\d")
-_EXPLAINING_HEADING_PATTERN = re.compile(
-    r"(?:reasoned |policy |supporting )?(?:justification|explanation)|supporting text"
-    r"|explanatory (?:text|notes?)|reasons? for (?:the )?policy|policy context"
-    r"|(?:why|how) (?:is |will |(?:do )?we need )?(?:this|the) policy.{0,60}|rationale"
-    r"|(?:see also|(?:related|relevant|linked) policies|cross[- ]references?)(?::.*)?",
-    re.IGNORECASE,
-)
-_BOLD_EXPLAINING_HEADING_PATTERN = re.compile(
-    r"(?:policy )?(?:background|context|delivery|implementation|monitoring|indicators?|evidence)"
-    r"(?: and (?:delivery|implementation|monitoring|review))?|(?:primary|key) evidence"
-    r"|(?:reasons|reasoning|rationale|context|justification)"
-    r"(?: and (?:reasons|reasoning|rationale|(?:reasoned )?justification|intent|evidence))?"
-    r"|(?:general )?conformity(?: (?:reference|with|to)\b.{0,60})?|interpretation|commentary"
-    r"|(?:key )?(?:monitoring )?(?:indicators|targets)(?:: .{0,60})?|reasons?"
-    r"|key (?:documents|links)|links to .{0,60}|policy links|monitoring framework"
-    r"|alternative (?:options|approaches)(?: considered)?|options considered|evidence base"
-    r"|(?:consultation )?question \d{1,3}\b.*",
-    re.IGNORECASE,
-)
-_MAX_EXPLAINING_CHARS = 80
-# Words in bold that begin a paragraph about a policy.
-_EXPLAINING_LABEL_PATTERN = re.compile(
-    r"(?:policy links|(?:linked|related|relevant) policies|evidence base|key evidence"
-    r"|(?:monitoring )?indicators?|targets"
-    r"|(?:general )?conform(?:s|ity)(?: references?| with| to)?)\s*:\s",
-    re.IGNORECASE,
-)
-# Words in the head of a table that says how a policy is measured: two of them.
-_MONITORING_TABLE_HEAD_PATTERN = re.compile(
-    r"\b(?:indicators?|triggers?|targets?|monitoring|contingency|implementation|delivery|source"
-    r"|frequency|responsib\w+)\b",
-    re.IGNORECASE,
-)
-_MEASURING_TABLE_HEAD_PATTERN = re.compile(r"\b(?:indicators?|triggers?)\b", re.IGNORECASE)
+_TABLE_CAPTION_PATTERN = re.compile(r"Table\s+[A-Z]{0,4}\d{1,2}(?!\w)")
 _ANNOUNCING_SENTENCE_PATTERN = re.compile(
     r":$|\b(?:below|following|follows)\b[^.]{0,40}\.?$", re.IGNORECASE
 )
@@ -110,7 +82,7 @@ def _is_heading_bar(
 def _is_table_of_facts(
     typography: Typography, policy_heading: PolicyHeading, box_start_index: int, box_end_index: int
 ) -> bool:
-    """Whether a table below a heading holds no sentence, and text goes on below it on the page.
+    """Whether a table below a heading holds no sentence, and text goes on below it or overleaf.
 
     So sites are set: their area, their use and their homes in a table, and then the policy.
     """
@@ -121,7 +93,10 @@ def _is_table_of_facts(
         and table_box.is_grid
         and flow_lines[policy_heading.heading_index].box != table_box
         and box_end_index < len(flow_lines)
-        and flow_lines[box_end_index].page == flow_lines[box_end_index - 1].page
+        and (
+            flow_lines[box_end_index].page == flow_lines[box_end_index - 1].page
+            or is_above_rule_sentence(typography, box_end_index - 1)
+        )
         and not any(
             flow_line.line.text.endswith((".", ";", ":"))
             for flow_line in flow_lines[box_start_index:box_end_index]
@@ -150,7 +125,7 @@ def is_small_print_between_boxes(typography: Typography, line_index: int) -> boo
 
 def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_boundary: int) -> int:
     """Return the line after the last one of a policy that stands in no box."""
-    heading_size = typography.lines[policy_heading.heading_index].line.size
+    heading_size = typography.lines[policy_heading.heading_index].line.letter_height
     text_start_index = _find_text_start(typography, policy_heading)
     is_bold_text = is_policy_set_in_bold(typography, policy_heading, next_boundary)
     is_indented = text_start_index < next_boundary and all(
@@ -162,8 +137,8 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
     )
     for line_index in range(policy_heading.text_start_index + 1, next_boundary):
         if not typography.is_figure_line(line_index) and (
-            _is_explaining_heading(typography, line_index)
-            or _is_monitoring_table_head(typography, line_index)
+            is_explaining_heading(typography, line_index)
+            or is_monitoring_table_head(typography, line_index)
             or _is_larger_heading(typography, line_index, heading_size)
             or (is_bold_text and _is_plain_prose(typography, line_index))
             or (is_italic_text and _is_upright_prose(typography, line_index))
@@ -200,9 +175,16 @@ def is_policy_set_in_bold(
 
 
 def _find_text_start(typography: Typography, policy_heading: PolicyHeading) -> int:
-    return typography.find_title_end(
+    """Return the first line below the title of a policy, and below a table of facts there."""
+    text_start_index = typography.find_title_end(
         policy_heading.text_start_index, policy_heading.title or "title"
     )
+    flow_lines = typography.lines
+    while text_start_index < len(flow_lines) and (
+        (line_box := flow_lines[text_start_index].box) is not None and line_box.is_grid
+    ):
+        text_start_index += 1
+    return text_start_index
 
 
 def find_side_column(
@@ -237,9 +219,10 @@ def _find_left_edge_of_text_beside(
         flow_line, line_above = typography.lines[line_index], typography.lines[line_index - 1]
         if flow_line.page != heading_line.page:
             return None
-        if flow_line.line.bottom > line_above.line.bottom + flow_line.line.size:
+        if flow_line.line.bottom > line_above.line.bottom + flow_line.line.letter_height:
             is_level = (
-                abs(flow_line.line.bottom - heading_line.line.bottom) < 2 * flow_line.line.size
+                abs(flow_line.line.bottom - heading_line.line.bottom)
+                < 2 * flow_line.line.letter_height
             )
             is_beside = flow_line.line.left > heading_line.line.left + _MIN_COLUMN_WIDTH
             return flow_line.line.left if is_level and is_beside else None
@@ -263,7 +246,13 @@ def _is_back_at_margin(
 
 
 def _is_announced_row(typography: Typography, line_index: int) -> bool:
-    """Whether a line stands in a table below a sentence that leads to it: `as follows:`."""
+    """Whether a line stands in a table below a sentence that leads to it: `as follows:`.
+
+    Between them there may be a caption; one that is set in as the policy is is announcement enough.
+    """
+    is_caption = _TABLE_CAPTION_PATTERN.match(typography.lines[line_index].line.text) is not None
+    if is_caption and line_index + 1 < len(typography.lines):
+        line_index += 1
     row_box, row_page = typography.lines[line_index].box, typography.lines[line_index].page
     if row_box is None or not row_box.is_grid:
         return False
@@ -271,6 +260,10 @@ def _is_announced_row(typography: Typography, line_index: int) -> bool:
         typography.lines[line_index].box == row_box
         and typography.lines[line_index].page == row_page
     ):
+        line_index -= 1
+    if _TABLE_CAPTION_PATTERN.match(typography.lines[line_index].line.text):
+        if typography.measure_indent(line_index) >= MARGIN_TOLERANCE:
+            return True
         line_index -= 1
     return (
         _ANNOUNCING_SENTENCE_PATTERN.search(typography.lines[line_index].line.text[-60:])
@@ -303,7 +296,7 @@ def _is_upright_note(typography: Typography, text_start_index: int, line_index: 
     return (
         note_line.box is None
         and not note_line.line.is_italic
-        and note_line.line.size < typography.lines[text_start_index].line.size - 1
+        and note_line.line.letter_height < typography.lines[text_start_index].line.letter_height - 1
         and typography.lines[line_index - 1].box is None
         and typography.is_after_sentence(line_index)
         and note_line.line.text[0].isupper()
@@ -350,12 +343,12 @@ def _find_continued_box_end(
             is_bar = box_end_index - line_index < _MAX_BOX_DISTANCE
             # A chapter's title may stand in a banner at the top of the next page.
             is_title = typography.is_large_line(next_index) and (
-                following_line.line.size > flow_lines[line_index].line.size + 1
+                following_line.line.letter_height > flow_lines[line_index].line.letter_height + 1
             )
             has_text = typography.find_title_end(line_index, "title") < box_end_index
             if (
                 is_title
-                or _is_explaining_heading(typography, next_index)
+                or is_explaining_heading(typography, next_index)
                 or not (
                     (is_bar and _is_box_right_below(typography, box_end_index - 1, next_index))
                     or (
@@ -455,42 +448,7 @@ def _is_footnote(typography: Typography, line_index: int) -> bool:
 def _is_larger_heading(typography: Typography, line_index: int, heading_size: float) -> bool:
     """Whether a line is a heading above policies: in larger letters than theirs."""
     return (
-        typography.lines[line_index].line.size > heading_size + 1
+        typography.lines[line_index].line.letter_height > heading_size + 1
         and typography.is_block_start(line_index)
         and typography.is_title_like(line_index)
-    )
-
-
-def _is_explaining_heading(typography: Typography, line_index: int) -> bool:
-    """Whether a line is a heading such as `Reasoned Justification`."""
-    line_text = typography.lines[line_index].line.text.rstrip(":")
-    if not (
-        typography.is_block_start(line_index)
-        or (typography.is_emphasised(line_index) and typography.is_after_sentence(line_index))
-    ):
-        return False
-    if typography.is_emphasised(line_index) and _EXPLAINING_LABEL_PATTERN.match(line_text):
-        return True
-    return len(line_text) <= _MAX_EXPLAINING_CHARS and bool(
-        _EXPLAINING_HEADING_PATTERN.fullmatch(line_text)
-        or (
-            typography.is_emphasised(line_index)
-            and _BOLD_EXPLAINING_HEADING_PATTERN.fullmatch(line_text)
-        )
-    )
-
-
-def _is_monitoring_table_head(typography: Typography, line_index: int) -> bool:
-    """Whether a line is the head of a table of indicators and the like."""
-    flow_line = typography.lines[line_index]
-    if flow_line.box is None or not flow_line.box.is_grid:
-        return False
-    line_text = flow_line.line.text
-    head_words = {word.casefold() for word in _MONITORING_TABLE_HEAD_PATTERN.findall(line_text)}
-    return (
-        len(line_text) <= _MAX_EXPLAINING_CHARS
-        and typography.is_emphasised(line_index)
-        and typography.lines[line_index - 1].box != flow_line.box
-        and len(head_words) > 1
-        and _MEASURING_TABLE_HEAD_PATTERN.search(line_text) is not None
     )

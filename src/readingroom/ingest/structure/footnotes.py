@@ -86,18 +86,19 @@ def _find_first_smallest_position(typography: Typography, page_line_indexes: lis
     Where the reasons for policies are in small letters, notes are hardly smaller than most text.
     """
     first_small_position = len(page_line_indexes)
-    note_size = typography.lines[page_line_indexes[-1]].line.size
+    note_size = typography.lines[page_line_indexes[-1]].line.letter_height
     if note_size >= typography.usual_size - _NOTE_SIZE_TOLERANCE:
         return first_small_position
     page_lines = [typography.lines[line_index].line for line_index in page_line_indexes]
     while (
         first_small_position
-        and abs(page_lines[first_small_position - 1].size - note_size) < _NOTE_SIZE_TOLERANCE
+        and abs(page_lines[first_small_position - 1].letter_height - note_size)
+        < _NOTE_SIZE_TOLERANCE
     ):
         first_small_position -= 1
     is_note = (
         all(
-            line.size > note_size + _NOTE_SIZE_TOLERANCE
+            line.letter_height > note_size + _NOTE_SIZE_TOLERANCE
             for line in page_lines[:first_small_position]
         )
         and _RAISED_MARK_PATTERN.match(page_lines[first_small_position].text)

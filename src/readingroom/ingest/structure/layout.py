@@ -249,7 +249,7 @@ def _join_broken_lines(page_lines: Sequence[Line]) -> Iterator[Line]:
 
 def _find_box_of_line(line: Line, boxes: Sequence[Box]) -> Box | None:
     """Return the box that holds a line's first letter; of several, the smallest."""
-    line_middle = line.bottom + line.size / 2
+    line_middle = line.bottom + line.letter_height / 2
     holding_boxes = [
         box
         for box in boxes
@@ -268,10 +268,11 @@ def _ends_in_broken_word(line_text: str) -> bool:
 def _measure_leading_ratio(raw_pages: Sequence[RawPage]) -> float:
     """Return the usual distance between two lines of a paragraph, in letter heights."""
     distances = [
-        (line_above.last_bottom - line_below.bottom) / line_below.size
+        (line_above.last_bottom - line_below.bottom) / line_below.letter_height
         for raw_page in raw_pages
         for line_above, line_below in pairwise(raw_page.lines)
-        if line_below.size > 0 and abs(line_above.size - line_below.size) < 0.5
+        if line_below.letter_height > 0
+        and abs(line_above.letter_height - line_below.letter_height) < 0.5
     ]
     usual_distances = sorted(distance for distance in distances if 0.8 < distance < 3)
     # The lower quartile: where paragraphs are short, half of all distances are between them.
@@ -297,7 +298,7 @@ def _has_gap_between(line_above: Line, line_below: Line, leading_ratio: float) -
     if distance < 0:  # back at the top, in another column
         return line_above.text.endswith(_SENTENCE_ENDS)
     return distance > _MIN_GAP_TO_LEADING_RATIO * leading_ratio * max(
-        min(line_above.size, line_below.size), 1.0
+        min(line_above.letter_height, line_below.letter_height), 1.0
     )
 
 
@@ -325,7 +326,7 @@ def _measure_usual_size(raw_pages: Sequence[RawPage]) -> float:
     char_counts_by_size: Counter[float] = Counter()
     for raw_page in raw_pages:
         for line in raw_page.lines:
-            char_counts_by_size[round(line.size * 2) / 2] += len(line.text)
+            char_counts_by_size[round(line.letter_height * 2) / 2] += len(line.text)
     return char_counts_by_size.most_common(1)[0][0] if char_counts_by_size else 0.0
 
 
@@ -337,7 +338,7 @@ def _find_watermark_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set
         for watermark_key in {
             _make_watermark_key(line)
             for line in raw_page.lines
-            if line.size >= _MIN_WATERMARK_SIZE_RATIO * usual_size
+            if line.letter_height >= _MIN_WATERMARK_SIZE_RATIO * usual_size
         }
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
@@ -361,7 +362,7 @@ def _find_header_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set[tu
         for row_key in {
             _make_row_key(line)
             for line in raw_page.lines
-            if _is_at_page_top(line, raw_page) and line.size <= max_size
+            if _is_at_page_top(line, raw_page) and line.letter_height <= max_size
         }
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
@@ -467,7 +468,7 @@ def _is_at_page_top(line: Line, raw_page: RawPage) -> bool:
 
 def _make_row_key(line: Line) -> tuple[str, int]:
     """Return the key of a line's height alone, in letters of its size."""
-    return f"\0{round(line.size)}", round(line.bottom / 6)
+    return f"\0{round(line.letter_height)}", round(line.bottom / 6)
 
 
 def _make_watermark_key(line: Line) -> tuple[str, int]:

@@ -68,7 +68,7 @@ def _group_edge_lines(
         distance = min(
             abs(line.bottom - outer_line.bottom) for line in page_lines if line is not outer_line
         )
-        is_apart = distance > _MIN_DISTANCE * outer_line.size
+        is_apart = distance > _MIN_DISTANCE * outer_line.letter_height
         lines_by_row[round(outer_line.bottom / 6)].append((page_index, outer_line, is_apart))
     return lines_by_row
 
@@ -106,7 +106,7 @@ def _list_nearby_names(
             name
             for line in raw_page.lines
             if _MIN_NAME_CHARS <= len(line.text) <= _MAX_NAME_CHARS
-            and abs(line.bottom - header_lines[0][1].bottom) > line.size
+            and abs(line.bottom - header_lines[0][1].bottom) > line.letter_height
             for name in (line.text, line.text.partition(":")[0])
         }
         for raw_page in raw_pages

@@ -19,7 +19,11 @@ from readingroom.ingest.structure.codes import (
     is_above_rule_sentence,
     is_above_targets,
 )
-from readingroom.ingest.structure.policy_headings import PolicyHeading, find_policy_headings
+from readingroom.ingest.structure.policy_headings import (
+    PolicyHeading,
+    find_policy_headings,
+    is_row_of_list,
+)
 from readingroom.ingest.structure.starts import SectionStart
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
@@ -63,17 +67,17 @@ def find_policies(
     code_prefixes = find_named_prefixes(document_text)
     chosen_headings, other_headings = _choose_policies(typography, code_prefixes, headings)
     policy_looks = {
-        (heading_line.is_bold, round(heading_line.size))
+        (heading_line.is_bold, round(heading_line.letter_height))
         for policy_heading in chosen_headings
         for heading_line in [typography.lines[policy_heading.heading_index].line]
     }
     has_few_policies = len(chosen_headings) < _MIN_POLICIES
-    # Beside policies that are called so, a code without the word is one where it looks like them
-    # and the contents list it.
+    # Beside policies that are called so, a code without the word is one where the contents list it
+    # and it looks like them, heads a box or is listed as they are.
     family_prefixes = {
         code_prefix
         for code_family in find_code_families(typography, document_text)
-        if has_few_policies or code_family.look in policy_looks
+        if has_few_policies or code_family.look in policy_looks or code_family.is_like_policies
         for code_prefix in (
             code_family.prefixes if has_few_policies else code_family.listed_prefixes
         )
@@ -108,6 +112,7 @@ def _choose_policies(
         candidate_heading
         for candidate_heading in candidate_headings
         if candidate_heading.line_index not in chosen_line_indexes
+        and not is_row_of_list(typography, candidate_heading)
     ]
     return chosen_headings, other_headings
 
@@ -306,8 +311,20 @@ class _PolicyChooser:
         )
 
     def _is_in_grid(self, candidate_heading: PolicyHeading) -> bool:
-        line_box = self._typography.lines[candidate_heading.heading_index].box
-        return line_box is not None and line_box.is_grid
+        """Whether a heading stands in a table; not so in a box that holds a rule and a table."""
+        heading_index = candidate_heading.heading_index
+        line_box = self._typography.lines[heading_index].box
+        if line_box is None or not line_box.is_grid:
+            return False
+        text_start_index = self._typography.find_title_end(heading_index, candidate_heading.title)
+        holds_rule = (
+            self._is_head_of_box(candidate_heading)
+            and self._typography.is_long_line(text_start_index)
+            and self._typography.lines[text_start_index].box == line_box
+            and is_above_rule_sentence(self._typography, heading_index)
+            and not is_above_targets(self._typography, heading_index)
+        )
+        return not holds_rule
 
     def _is_numbered(self, candidate_heading: PolicyHeading) -> bool:
         return self._typography.lines[candidate_heading.heading_index].line.text[0].isdigit()
@@ -316,7 +333,7 @@ class _PolicyChooser:
         heading_line = self._typography.lines[candidate_heading.heading_index].line
         return (
             heading_line.is_bold,
-            round(heading_line.size),
+            round(heading_line.letter_height),
             candidate_heading.ref.startswith("Policy "),
         )
 

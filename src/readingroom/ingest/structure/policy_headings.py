@@ -164,6 +164,17 @@ def is_repeated_heading(
     )
 
 
+def is_row_of_list(typography: Typography, policy_heading: PolicyHeading) -> bool:
+    """Whether a mere code begins a row of text that looks like the row above: a list of sites."""
+    line_index = policy_heading.heading_index
+    return (
+        line_index > 0
+        and CODE_HEADING_PATTERN.fullmatch(typography.lines[line_index].line.text) is not None
+        and typography.lines[line_index - 1].page == typography.lines[line_index].page
+        and typography.has_same_look(line_index - 1, line_index)
+    )
+
+
 def _are_in_one_box(
     typography: Typography, policy_heading: PolicyHeading, repeated_heading: PolicyHeading
 ) -> bool:
@@ -196,7 +207,10 @@ def _match_badge(typography: Typography, line_index: int) -> PolicyHeading | Non
     ):
         return None
     height_difference = label_line.line.bottom - code_line.line.bottom
-    is_above = label_line.page == code_line.page and 0 < height_difference < 2 * code_line.line.size
+    is_above = (
+        label_line.page == code_line.page
+        and 0 < height_difference < 2 * code_line.line.letter_height
+    )
     if not is_above or abs(label_line.line.left - code_line.line.left) > _MAX_BADGE_INDENT:
         return None
     for title_line_index in (label_line_index - 1, line_index + 1):
@@ -220,8 +234,10 @@ def _is_title_beside_badge(
     height_difference = title_line.line.bottom - code_line.line.bottom
     return (
         title_line.page == code_line.page
-        and title_line.line.left > code_line.line.left + code_line.line.size
-        and -code_line.line.size / 2 < height_difference < badge_height + code_line.line.size / 2
+        and title_line.line.left > code_line.line.left + code_line.line.letter_height
+        and -code_line.line.letter_height / 2
+        < height_difference
+        < badge_height + code_line.line.letter_height / 2
         and typography.is_emphasised(title_line_index)
         and typography.is_title_like(title_line_index)
     )
@@ -237,6 +253,10 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
     if heading_match is None or (
         (heading_match["section"] or heading_match["uncapped"])
         and not typography.is_emphasised(line_index)
+    ):
+        return None
+    if heading_match["section"] and _is_sentence_about_policy(
+        typography, line_index, heading_match.end("number")
     ):
         return None
     is_run_in = typography.is_run_in_heading(line_index)
@@ -261,6 +281,25 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         f"{' '.join(policy_word.split())} {heading_match['number']}{policy_part}",
         policy_title,
     )
+
+
+def _is_sentence_about_policy(
+    typography: Typography, line_index: int, code_end_offset: int
+) -> bool:
+    """Whether a numbered paragraph begins with code and title: `4.2 Policy H1 Homes is relevant.`
+
+    Its number alone may be bold. A heading goes on in letters of its own look.
+    """
+    line_text = typography.lines[line_index].line.text
+    if line_text[code_end_offset:].lstrip().startswith((":", "–", "—", "-", ".")):
+        return False
+    next_index = line_index + 1
+    goes_on = (
+        next_index < len(typography.lines)
+        and not typography.has_same_look(line_index, next_index)
+        and typography.lines[next_index].line.text[0].islower()
+    )
+    return goes_on or line_text.endswith(".")
 
 
 def _match_code_heading(

@@ -102,10 +102,10 @@ def _find_closing_rule(
 def _find_rule_above(typography: Typography, line_index: int) -> DrawnRule | None:
     """Return the nearest rule right above a line, with no other line between."""
     flow_line = typography.lines[line_index]
-    line_top = flow_line.line.bottom + flow_line.line.size
+    line_top = flow_line.line.bottom + flow_line.line.letter_height
     lowest_position, highest_position = (
-        line_top - _MIN_RULE_OVERLAP * flow_line.line.size,
-        line_top + _MAX_RULE_DISTANCE * flow_line.line.size,
+        line_top - _MIN_RULE_OVERLAP * flow_line.line.letter_height,
+        line_top + _MAX_RULE_DISTANCE * flow_line.line.letter_height,
     )
     if not _is_first_of_column(typography, line_index):
         highest_position = min(highest_position, typography.lines[line_index - 1].line.last_bottom)
@@ -116,14 +116,14 @@ def _find_rule_above(typography: Typography, line_index: int) -> DrawnRule | Non
 def _find_rule_below(typography: Typography, line_index: int) -> DrawnRule | None:
     """Return the rule between a line and the next, if there is one."""
     flow_line = typography.lines[line_index]
-    letter_size = flow_line.line.size
+    letter_size = flow_line.line.letter_height
     highest_position = flow_line.line.last_bottom + _MIN_RULE_OVERLAP * letter_size
     lowest_position = flow_line.line.last_bottom - _MAX_RULE_DISTANCE * letter_size
     next_index = line_index + 1
     if next_index < len(typography.lines) and not _is_first_of_column(typography, next_index):
         next_line = typography.lines[next_index].line
         lowest_position = max(
-            lowest_position, next_line.bottom + (1 - _MIN_RULE_OVERLAP) * next_line.size
+            lowest_position, next_line.bottom + (1 - _MIN_RULE_OVERLAP) * next_line.letter_height
         )
     return next(
         iter(_list_rules_between(typography, flow_line, lowest_position, highest_position)), None
@@ -149,7 +149,7 @@ def _is_first_of_column(typography: Typography, line_index: int) -> bool:
     flow_line, line_above = typography.lines[line_index], typography.lines[line_index - 1]
     return (
         flow_line.page != line_above.page
-        or flow_line.line.bottom > line_above.line.bottom + flow_line.line.size
+        or flow_line.line.bottom > line_above.line.bottom + flow_line.line.letter_height
     )
 
 

@@ -219,7 +219,8 @@ class _PolicyExtents:
             return False
         flow_lines = self._typography.lines
         heading_line = flow_lines[self.policies[policy_index].heading_index].line
-        return flow_lines[section_start.line_index].line.size <= heading_line.size + 0.5
+        start_line = flow_lines[section_start.line_index].line
+        return start_line.letter_height <= heading_line.letter_height + 0.5
 
     def divide_policies(self, divisions: Sequence[_Division]) -> Iterator[_Division]:
         """Yield where each policy begins, and where the text begins that only explains it."""
@@ -407,11 +408,11 @@ def _is_table_row(typography: Typography, line_index: int) -> bool:
         and typography.lines[line_index].line.left >= first_line.left - 1
     ):
         is_row_start = typography.is_block_start(line_index)
-        is_alike = abs(typography.lines[line_index].line.left - first_line.left) < 1
+        row_line = typography.lines[line_index].line
         if is_row_start and not (
-            is_alike
-            and abs(typography.lines[line_index].line.size - first_line.size) < 0.5
-            and typography.lines[line_index].line.is_bold == first_line.is_bold
+            abs(row_line.left - first_line.left) < 1
+            and abs(row_line.letter_height - first_line.letter_height) < 0.5
+            and row_line.is_bold == first_line.is_bold
         ):
             break
         row_count += is_row_start

@@ -63,7 +63,9 @@ class Typography:
         italic_char_count = 0
         for flow_line in text_flow.lines:
             italic_char_count += flow_line.line.is_italic * len(flow_line.line.text)
-            char_counts_by_size[_round_size(flow_line.line.size)] += len(flow_line.line.text)
+            char_counts_by_size[_round_size(flow_line.line.letter_height)] += len(
+                flow_line.line.text
+            )
             char_counts_by_margin[round(flow_line.line.left)] += len(flow_line.line.text)
         self.usual_size = char_counts_by_size.most_common(1)[0][0] if char_counts_by_size else 0.0
         self.usual_margin = (
@@ -129,7 +131,7 @@ class Typography:
             return True
         line_above = self.lines[line_index - 1]
         return line_above.page != flow_line.page or (
-            flow_line.line.bottom > line_above.line.bottom + flow_line.line.size
+            flow_line.line.bottom > line_above.line.bottom + flow_line.line.letter_height
         )
 
     def is_after_sentence(self, line_index: int) -> bool:
@@ -141,10 +143,19 @@ class Typography:
         )
 
     def is_large_line(self, line_index: int) -> bool:
-        return self.lines[line_index].line.size >= _MIN_HEADING_SIZE_RATIO * self.usual_size
+        return (
+            self.lines[line_index].line.letter_height >= _MIN_HEADING_SIZE_RATIO * self.usual_size
+        )
 
     def is_small_line(self, line_index: int) -> bool:
-        return self.lines[line_index].line.size < 0.9 * self.usual_size
+        return self.lines[line_index].line.letter_height < 0.9 * self.usual_size
+
+    def is_long_line(self, line_index: int) -> bool:
+        """Whether a line is about as long as one of the text; cells of tables are shorter."""
+        return (
+            line_index < len(self.lines)
+            and len(self.lines[line_index].line.text) >= _MAX_LONE_SHARE * self.usual_line_length
+        )
 
     def is_emphasised(self, line_index: int) -> bool:
         return self.lines[line_index].line.is_bold or self.is_large_line(line_index)
@@ -193,7 +204,7 @@ class Typography:
         first_line, other_line = self.lines[line_index].line, self.lines[other_line_index].line
         return (
             first_line.is_bold == other_line.is_bold
-            and abs(first_line.size - other_line.size) < 0.5
+            and abs(first_line.letter_height - other_line.letter_height) < 0.5
         )
 
     def find_title_end(self, line_index: int, heading_title: str) -> int:
@@ -266,7 +277,7 @@ class Typography:
     def is_map_label(self, line_index: int) -> bool:
         """Whether a line is short and in letters of another size, as those on a map are."""
         line = self.lines[line_index].line
-        return _round_size(line.size) != self.usual_size and not _is_body_text(
+        return _round_size(line.letter_height) != self.usual_size and not _is_body_text(
             line.text, self.usual_line_length
         )
 
@@ -292,7 +303,7 @@ class Typography:
         is_at_margin = any(
             abs(line.left - margin) < MARGIN_TOLERANCE for margin in self._usual_margins
         )
-        return is_at_margin and abs(line.size - self.usual_size) < 0.75
+        return is_at_margin and abs(line.letter_height - self.usual_size) < 0.75
 
 
 def _round_size(letter_size: float) -> float:

@@ -174,7 +174,7 @@ class WorkerAuth:
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser:
         """Return the worker. Raise Unauthorized."""
-        worker_name = self._worker_keys.find_worker(read_bearer_token(scope))
+        worker_name = self._worker_keys.find_worker_name(read_bearer_token(scope))
         if worker_name is None:
             raise Unauthorized(
                 "This takes the key of a worker; the operator makes one with "

@@ -91,7 +91,9 @@ class KeyBackedIssuer(
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         """Return a client that has registered."""
-        client_metadata = await anyio.to_thread.run_sync(self._grants.find_client, client_id)
+        client_metadata = await anyio.to_thread.run_sync(
+            self._grants.find_client_metadata, client_id
+        )
         return (
             OAuthClientInformationFull.model_validate_json(client_metadata)
             if client_metadata
@@ -151,7 +153,7 @@ class KeyBackedIssuer(
         issued_token = await self._find_token("code", authorization_code, client)
         if issued_token is None:
             return None
-        params = AuthorizationParams.model_validate_json(issued_token.grant.parameters)
+        params = AuthorizationParams.model_validate_json(issued_token.grant.parameters_json)
         return AuthorizationCode(
             code=authorization_code,
             scopes=list_scopes(issued_token.grant),

@@ -88,13 +88,13 @@ class AuthPolicies:
             *(
                 f"{base_router.prefix}/"
                 for knowledge_base in josh_bases
-                for base_router in knowledge_base.routers()
+                for base_router in knowledge_base.get_routers()
             ),
         )
         self._policies_by_prefix = tuple(
             (f"{base_router.prefix}/", self._find_strictest((knowledge_base,)))
             for knowledge_base in distinct_bases
-            for base_router in knowledge_base.routers()
+            for base_router in knowledge_base.get_routers()
         )
         self.default_policy = _choose_strictest(key_auth, self._find_strictest(distinct_bases))
         """Protects what belongs to no face: the index, /docs, /metrics."""

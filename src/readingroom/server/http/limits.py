@@ -86,7 +86,7 @@ class RateLimiter:
                 await self.exchange_counts(shared_buckets)
                 if self._clock() >= next_clearing_at:
                     next_clearing_at = self._clock() + _SECONDS_BETWEEN_CLEARINGS
-                    await anyio.to_thread.run_sync(shared_buckets.forget_full)
+                    await anyio.to_thread.run_sync(shared_buckets.forget_full_buckets)
                 is_failing = False
             except StorageFailed as error:
                 if not is_failing:  # once, not at every attempt

@@ -118,7 +118,9 @@ class ConsentPages:
         return consent_request
 
     async def _find_client_name(self, client_id: str) -> str | None:
-        client_metadata = await anyio.to_thread.run_sync(self._grants.find_client, client_id)
+        client_metadata = await anyio.to_thread.run_sync(
+            self._grants.find_client_metadata, client_id
+        )
         if client_metadata is None:
             raise FormExpired(_EXPIRED_MESSAGE)
         return OAuthClientInformationFull.model_validate_json(client_metadata).client_name
@@ -158,7 +160,7 @@ class _UnknownResource(Exception):
 
 
 def _read_parameters(consent_request: ConsentRequest) -> AuthorizationParams:
-    return AuthorizationParams.model_validate_json(consent_request.parameters)
+    return AuthorizationParams.model_validate_json(consent_request.parameters_json)
 
 
 def _can_offer_write(visitor: Visitor, authorization_params: AuthorizationParams) -> bool:

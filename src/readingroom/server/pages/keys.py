@@ -14,7 +14,7 @@ from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.errors import RoleRequired, Unauthorized
 from readingroom.server.pages.frame import PageFrame, render_page
 from readingroom.server.pages.sign_in import receive_form_fields
-from readingroom.storage.keys import make_unknown_error
+from readingroom.storage.keys import make_key_not_found_error
 
 KEYS_PATH = "/operations/keys"
 
@@ -87,7 +87,7 @@ class KeyPages:
         key_name = request.query_params.get("name", "")
         room_key = next((room_key for room_key in room_keys if room_key.name == key_name), None)
         if room_key is None:
-            raise make_unknown_error(key_name)
+            raise make_key_not_found_error(key_name)
         visitor = self._browser_auth.identify_visitor(request.scope)
         return render_page(
             request.scope,

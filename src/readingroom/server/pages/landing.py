@@ -191,7 +191,7 @@ class LandingPages:
     @property
     def _has_rest(self) -> bool:
         return any(
-            knowledge_base.routers()
+            knowledge_base.get_routers()
             for server_face in self._faces
             for knowledge_base in server_face.bases
         )

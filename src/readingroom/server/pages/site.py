@@ -56,7 +56,7 @@ def build_console_pages(
 ) -> ConsolePages:
     """Return the pages of all bases, those to sign in, and the runner of the jobs they begin."""
     job_store = open_jobs(settings)
-    pages_of_bases = [knowledge_base.pages(job_store) for knowledge_base in knowledge_bases]
+    pages_of_bases = [knowledge_base.make_pages(job_store) for knowledge_base in knowledge_bases]
     doctor_pages = DoctorPages(settings, job_store)
     operations_pages = OperationsPages(
         knowledge_bases,

@@ -35,9 +35,9 @@ class JobRunner:
     def __init__(self, job_store: JobStore, handlers_by_kind: Mapping[str, JobHandler]) -> None:
         self._job_store = job_store
         self._handlers_by_kind = handlers_by_kind
-        self._worker = secrets.token_hex(8)
+        self._worker_name = secrets.token_hex(8)
         self._running_count = 0
-        self._has_changed = anyio.Event()
+        self._change_event = anyio.Event()
 
     async def take_over_jobs(self) -> None:
         """Become the one who does these jobs; call it before the first form can be sent."""
@@ -55,9 +55,9 @@ class JobRunner:
                 while claimed_job := await self._claim_job():
                     self._running_count += 1
                     task_group.start_soon(self._run_job, claimed_job)
-                self._has_changed = anyio.Event()
+                self._change_event = anyio.Event()
                 with anyio.move_on_after(_SECONDS_BETWEEN_POLLS):
-                    await self._has_changed.wait()
+                    await self._change_event.wait()
 
     async def _claim_job(self) -> BackgroundJob | None:
         if self._running_count >= _MAX_RUNNING_JOBS:
@@ -65,7 +65,7 @@ class JobRunner:
         job_kinds = tuple(self._handlers_by_kind)
         try:
             claimed_job: BackgroundJob | None = await _run_in_thread(
-                self._job_store.claim_job, job_kinds, self._worker
+                self._job_store.claim_job, job_kinds, self._worker_name
             )
         except StorageFailed as error:
             logger.warning("Jobs wait: %s", error.message)
@@ -80,7 +80,7 @@ class JobRunner:
             logger.warning("The outcome of a job cannot be kept: %s", error.message)
         finally:
             self._running_count -= 1
-            self._has_changed.set()
+            self._change_event.set()
 
     async def _run_handler(self, background_job: BackgroundJob) -> None:
         async with anyio.create_task_group() as task_group:
@@ -91,30 +91,32 @@ class JobRunner:
                 )
             except KnowledgeError as error:
                 await _run_in_thread(
-                    self._job_store.fail_job, background_job.id, self._worker, error.message
+                    self._job_store.fail_job, background_job.id, self._worker_name, error.message
                 )
             except Exception as error:
                 logger.error("job %s failed", background_job.kind, exc_info=error)
                 failure_reason = "Something went wrong on our side; the log has the reason"
                 await _run_in_thread(
-                    self._job_store.fail_job, background_job.id, self._worker, failure_reason
+                    self._job_store.fail_job, background_job.id, self._worker_name, failure_reason
                 )
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
                     await _run_in_thread(
-                        self._job_store.put_job_back, background_job.id, self._worker
+                        self._job_store.put_job_back, background_job.id, self._worker_name
                     )
                 raise
             else:
                 await _run_in_thread(
-                    self._job_store.finish_job, background_job.id, self._worker, job_outcome
+                    self._job_store.finish_job, background_job.id, self._worker_name, job_outcome
                 )
             task_group.cancel_scope.cancel()
 
     async def _send_heartbeats(self, background_job: BackgroundJob) -> None:
         while True:
             await anyio.sleep(MAX_SILENT_SECONDS / 6)
-            await _run_in_thread(self._job_store.record_heartbeat, background_job.id, self._worker)
+            await _run_in_thread(
+                self._job_store.record_heartbeat, background_job.id, self._worker_name
+            )
 
     async def _report_progress(
         self, background_job: BackgroundJob, done_percent: float, phase_name: str
@@ -122,7 +124,7 @@ class JobRunner:
         await _run_in_thread(
             self._job_store.report_progress,
             background_job.id,
-            self._worker,
+            self._worker_name,
             done_percent,
             phase_name,
         )

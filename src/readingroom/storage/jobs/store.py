@@ -28,14 +28,14 @@ MAX_JOB_ATTEMPTS = 3
 """How often a job is begun: one that ends its worker each time would never let it live."""
 _MAX_KEPT_JOBS = 500
 """Ended jobs that are kept to be looked at."""
-MAX_WAITING_JOBS = 20
+MAX_UNFINISHED_JOBS_PER_CALLER = 20
 """Jobs of one caller that have not ended."""
-MAX_WAITING_BYTES = 4 * 2**30
+MAX_UNFINISHED_BYTES_PER_CALLER = 4 * 2**30
 """Of the files of one caller's jobs that have not ended."""
-MAX_WAITING_JOBS_OF_ALL = 200
-MIN_FREE_BYTES = 2**30
+MAX_UNFINISHED_JOBS = 200
+MIN_FREE_DISK_BYTES = 2**30
 """What must stay free on the disk for files to be kept until a job reads them."""
-_FILES_FOLDER = "queued"
+_JOB_FILES_FOLDER = "queued"
 
 JobState = Literal["queued", "running", "done", "failed"]
 
@@ -114,16 +114,16 @@ class JobStore:
         state_tables: StateTables | None = None,
     ) -> None:
         """Without `state_tables` they are in a file, which is created with the first job."""
-        self._tables = state_tables or StateFile(
+        self._state_tables = state_tables or StateFile(
             data_directory / JOBS_FILE, "The jobs", _create_tables
         )
         self._data_directory = data_directory
-        self._files_folder = data_directory / _FILES_FOLDER
+        self._job_files_folder = data_directory / _JOB_FILES_FOLDER
         self._get_now_seconds = clock_function
 
     def make_job_folder(self, job_kind: str) -> Path:
         """Return a new folder for the files of one job, which `add_job` is then given."""
-        job_folder = self._files_folder / job_kind / secrets.token_hex(8)
+        job_folder = self._job_files_folder / job_kind / secrets.token_hex(8)
         job_folder.mkdir(mode=0o700, parents=True)
         return job_folder
 
@@ -148,7 +148,7 @@ class JobStore:
                     else 0
                 )
             now_seconds = self._get_now_seconds()
-            with self._tables.begin_writing() as db:
+            with self._state_tables.begin_writing() as db:
                 self._raise_if_too_many_jobs(db, caller_id, file_bytes)
                 db.execute(
                     f"INSERT INTO jobs ({_COLUMNS_SQL}) "
@@ -177,13 +177,13 @@ class JobStore:
         It belongs to `worker_name` from then on. None when there is nothing to do. A caller has one
         job done at a time, and whoever's last one is longest ago comes first.
         """
-        if not job_kinds or not self._tables.has_data():
+        if not job_kinds or not self._state_tables.has_data():
             return None
         now_seconds = self._get_now_seconds()
         kind_placeholders = ", ".join("?" * len(job_kinds))
         silent_since = now_seconds - MAX_SILENT_SECONDS
-        with self._tables.begin_writing() as db:
-            self._give_up_hopeless(db, now_seconds)
+        with self._state_tables.begin_writing() as db:
+            self._fail_hopeless_jobs(db, now_seconds)
             job_row = db.execute(
                 f"SELECT {_COLUMNS_SQL} FROM jobs WHERE kind IN ({kind_placeholders}) AND "
                 "(state = 'queued' OR (state = 'running' AND heard_at < ?)) AND caller NOT IN "
@@ -217,7 +217,7 @@ class JobStore:
         For a process that has just become the owner of what they work on, so that nobody else can
         be running them.
         """
-        if not self._tables.has_data():
+        if not self._state_tables.has_data():
             return
         for job_kind in job_kinds:
             self._run_write(
@@ -227,7 +227,7 @@ class JobStore:
                 "SELECT id FROM jobs WHERE kind = ? AND ended_at = 0", (job_kind,)
             )
             open_ids = {job_row["id"] for job_row in open_rows}
-            for job_folder in (self._files_folder / job_kind).glob("*"):
+            for job_folder in (self._job_files_folder / job_kind).glob("*"):
                 if job_folder.name not in open_ids:
                     self._delete_folder(job_folder.name)
 
@@ -306,17 +306,20 @@ class JobStore:
             "WHERE ended_at = 0 AND caller = ?",
             (caller_id,),
         ).fetchone()
-        if own_count >= MAX_WAITING_JOBS or own_bytes + file_bytes > MAX_WAITING_BYTES:
+        if (
+            own_count >= MAX_UNFINISHED_JOBS_PER_CALLER
+            or own_bytes + file_bytes > MAX_UNFINISHED_BYTES_PER_CALLER
+        ):
             raise TooManyJobs(
                 f"{own_count} of your jobs wait already; send this again when some are done"
             )
-        if total_count >= MAX_WAITING_JOBS_OF_ALL:
+        if total_count >= MAX_UNFINISHED_JOBS:
             raise TooManyJobs("Too many jobs wait already; send this again later")
         # Only files can fill the disk.
-        if file_bytes and shutil.disk_usage(self._data_directory).free < MIN_FREE_BYTES:
+        if file_bytes and shutil.disk_usage(self._data_directory).free < MIN_FREE_DISK_BYTES:
             raise TooManyJobs("The disk is nearly full; tell the operator, and send this later")
 
-    def _give_up_hopeless(self, db: Any, now_seconds: float) -> None:
+    def _fail_hopeless_jobs(self, db: Any, now_seconds: float) -> None:
         """Fail the jobs whose workers have ended too often without an outcome."""
         failed_rows = db.execute(
             "UPDATE jobs SET state = 'failed', phase = 'failed', ended_at = ?, "
@@ -339,7 +342,7 @@ class JobStore:
 
     def _delete_folder(self, job_id: str) -> None:
         """Delete the files of a job; what cannot be deleted now is at the next start."""
-        for job_folder in self._files_folder.glob(f"*/{job_id}"):
+        for job_folder in self._job_files_folder.glob(f"*/{job_id}"):
             shutil.rmtree(job_folder, ignore_errors=True)
 
     def _keep_files(self, db: Any, job_id: str, job_folder: Path) -> None:
@@ -353,13 +356,13 @@ class JobStore:
 
     def _run_write(self, sql: str, sql_values: Sequence[Any]) -> bool:
         """Run one statement in a transaction; return whether it changed a row."""
-        with self._tables.begin_writing() as db:
+        with self._state_tables.begin_writing() as db:
             return bool(db.execute(sql, sql_values).rowcount > 0)
 
     def _query_job_rows(self, sql: str, sql_values: Sequence[Any]) -> list[Row]:
-        if not self._tables.has_data():
+        if not self._state_tables.has_data():
             return []
-        with self._tables.begin_reading() as db:
+        with self._state_tables.begin_reading() as db:
             job_rows: list[Row] = db.execute(sql, sql_values).fetchall()
         return job_rows
 

@@ -10,14 +10,14 @@ _MAX_UNFINISHED_WORK = 40
 _SHORT_TURN_SECONDS = 0.0005
 
 
-class BackgroundWork:
+class WorkThread:
     """Pieces of work that are done one after the other; the first that fails is the last."""
 
     def __init__(self, thread_name: str) -> None:
         self._thread_name = thread_name
         self._thread: threading.Thread | None = None
-        self._has_changed = threading.Condition()
-        self._waiting: deque[Callable[[], object]] = deque()
+        self._change_condition = threading.Condition()
+        self._waiting_work: deque[Callable[[], object]] = deque()
         self._unfinished_count = 0
         """How many pieces wait or are being done."""
         self._is_closed = False
@@ -38,56 +38,56 @@ class BackgroundWork:
         """Do a piece of work when those before it are done; wait while very many are not."""
         if self._thread is None:
             self._start_thread()
-        with self._has_changed:
+        with self._change_condition:
             if self._unfinished_count >= _MAX_UNFINISHED_WORK:
                 # Not for each of them: the two threads would wake each other all the time.
                 self._wait_until_at_most(_MAX_UNFINISHED_WORK // 2)
-            self._waiting.append(work)
+            self._waiting_work.append(work)
             self._unfinished_count += 1
-            self._has_changed.notify_all()
+            self._change_condition.notify_all()
 
     def finish(self) -> BaseException | None:
         """Wait until all is done; return what it raised."""
         if not self.is_caller:
-            with self._has_changed:
+            with self._change_condition:
                 self._wait_until_at_most(0)
         return self.error
 
     def _wait_until_at_most(self, piece_count: int) -> None:
-        self._has_changed.wait_for(lambda: self._unfinished_count <= piece_count)
+        self._change_condition.wait_for(lambda: self._unfinished_count <= piece_count)
 
     def close(self) -> None:
         """Do what waits, and end the thread."""
         if self._thread is not None:
-            with self._has_changed:
+            with self._change_condition:
                 self._is_closed = True
-                self._has_changed.notify_all()
+                self._change_condition.notify_all()
             self._thread.join()
             self._thread = None
             _short_turns.end()
 
     def _start_thread(self) -> None:
         self._is_closed = False
-        self._thread = threading.Thread(target=self._work, name=self._thread_name, daemon=True)
+        self._thread = threading.Thread(target=self._run_work, name=self._thread_name, daemon=True)
         self._thread.start()
         _short_turns.begin()
 
-    def _work(self) -> None:
-        while work := self._take_next():
+    def _run_work(self) -> None:
+        while work := self._wait_for_next_work():
             if self.error is None:
                 try:
                     work()
                 except BaseException as error:
                     self.error = error
-            with self._has_changed:
+            with self._change_condition:
                 self._unfinished_count -= 1
                 if self._unfinished_count in (0, _MAX_UNFINISHED_WORK // 2):
-                    self._has_changed.notify_all()
+                    self._change_condition.notify_all()
 
-    def _take_next(self) -> Callable[[], object] | None:
-        with self._has_changed:
-            self._has_changed.wait_for(lambda: self._waiting or self._is_closed)
-            return self._waiting.popleft() if self._waiting else None
+    def _wait_for_next_work(self) -> Callable[[], object] | None:
+        with self._change_condition:
+            self._change_condition.wait_for(lambda: self._waiting_work or self._is_closed)
+            return self._waiting_work.popleft() if self._waiting_work else None
 
 
 class _ShortTurns:

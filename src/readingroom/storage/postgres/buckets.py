@@ -29,13 +29,13 @@ class SharedBuckets:
         self._database = postgres_database
 
     def spend_requests(
-        self, spent_by_caller: Mapping[str, int], per_minute: int
+        self, spent_by_caller: Mapping[str, int], requests_per_minute: int
     ) -> dict[str, float]:
         """Take requests that were made out of the buckets; return what each caller has left.
 
         Less than 0 when several processes let too many through at once. Raise `StorageFailed`.
         """
-        bucket_capacity, per_second = float(per_minute), per_minute / 60
+        bucket_capacity, requests_per_second = float(requests_per_minute), requests_per_minute / 60
         # In one order for everybody, so that nobody waits crosswise.
         caller_ids = sorted(spent_by_caller)
         spent_counts = [float(spent_by_caller[caller_id]) for caller_id in caller_ids]
@@ -49,7 +49,7 @@ class SharedBuckets:
                         [clean_text(caller_id) for caller_id in caller_ids],
                         spent_counts,
                         bucket_capacity,
-                        per_second,
+                        requests_per_second,
                         bucket_capacity,
                         bucket_capacity,
                     ),
@@ -60,7 +60,7 @@ class SharedBuckets:
             caller_id: float(remaining_requests) for caller_id, remaining_requests in bucket_rows
         }
 
-    def forget_full(self) -> None:
+    def forget_full_buckets(self) -> None:
         """Delete the buckets that are full again. Raise `StorageFailed`."""
         try:
             with self._database.lend_connection() as connection:

@@ -51,9 +51,9 @@ class _PendingChange:
     """What a transaction has done to a collection, until it commits."""
 
     touched_ids: set[str] = field(default_factory=set)
-    stem_counts: Counter[str] = field(default_factory=Counter)
-    chunk_count: int = 0
-    token_count: int = 0
+    chunk_count_change_by_stem: Counter[str] = field(default_factory=Counter)
+    chunk_count_change: int = 0
+    token_count_change: int = 0
 
 
 class PostgresChunkStore:
@@ -177,10 +177,10 @@ class PostgresCollection:
                 encode_vectors(chunks, self.column_field_names),
             )
             pending_change.touched_ids.update(chunks.ids)
-            pending_change.chunk_count += len(chunks)
+            pending_change.chunk_count_change += len(chunks)
             for chunk_stems in stem_lists:
-                pending_change.token_count += len(chunk_stems)
-                pending_change.stem_counts.update(set(map(cut_stem, chunk_stems)))
+                pending_change.token_count_change += len(chunk_stems)
+                pending_change.chunk_count_change_by_stem.update(set(map(cut_stem, chunk_stems)))
 
     def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
@@ -211,7 +211,7 @@ class PostgresCollection:
                 )
             pending_change.touched_ids.update(chunk_ids)
 
-    def get_without_field(self, field_name: str) -> Chunks:
+    def get_chunks_without_field(self, field_name: str) -> Chunks:
         """Return the chunks whose metadata has no such field, without vectors."""
         with _translate_errors(), self.database.connection() as connection:
             chunk_rows = connection.execute(
@@ -274,18 +274,18 @@ class PostgresCollection:
                     "UPDATE collections SET embedding = coalesce(embedding, ?) WHERE name = ?",
                     (model_identity, self.name),
                 )
-        stored_embedding = self.embedding_identity
-        if stored_embedding != model_identity:
+        stored_identity = self.embedding_identity
+        if stored_identity != model_identity:
             raise EmbeddingMismatch(
-                f"The vectors of {self.name} were made by {stored_embedding}, and "
+                f"The vectors of {self.name} were made by {stored_identity}, and "
                 f"{model_identity} is "
                 "what runs now; the two must not be mixed. Set the model and the precision back, "
                 "or ingest everything anew.",
-                held=stored_embedding,
+                held=stored_identity,
                 running=model_identity,
             )
 
-    def list_changes(self, generation: int) -> tuple[int, list[str] | None]:
+    def list_changes_since(self, generation: int) -> tuple[int, list[str] | None]:
         """Return today's generation, and the ids of the chunks touched since another one.
 
         None in place of the ids when nobody knows any more: everything must be read anew.
@@ -329,7 +329,7 @@ class PostgresCollection:
             ).fetchone()
         return totals_row[0], totals_row[1]
 
-    def count_stems(self, stems: Sequence[str]) -> dict[str, int]:
+    def count_chunks_by_stem(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many chunks each stem occurs, without those that occur in none."""
         with _translate_errors(), self.database.connection() as connection:
             stem_rows = connection.execute(
@@ -350,7 +350,7 @@ class PostgresCollection:
         return {stem_row[0]: stem_row[1] for stem_row in reversed(stem_rows)}
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def lend_search_connection(self) -> Iterator[Connection]:
         """Lend a connection for a search; raise `StoreUnusable` when that fails."""
         with _translate_errors(), self.database.connection() as connection:
             yield connection
@@ -362,25 +362,25 @@ class PostgresCollection:
     @contextmanager
     def _begin_write(self) -> Iterator[tuple[Connection, _PendingChange]]:
         with _translate_errors(), self.database.transaction() as shared_transaction:
-            yield shared_transaction.connection, self._find_pending(shared_transaction)
+            yield shared_transaction.connection, self._get_pending_change(shared_transaction)
 
-    def _find_pending(self, shared_transaction: SharedTransaction) -> _PendingChange:
+    def _get_pending_change(self, shared_transaction: SharedTransaction) -> _PendingChange:
         """Return what this transaction has done so far; it is told to everybody as it commits."""
-        finish_key = f"collection {self.name}"
-        finish_change = shared_transaction.at_commit.get(finish_key)
+        callback_key = f"collection {self.name}"
+        finish_change = shared_transaction.commit_callbacks_by_key.get(callback_key)
         if finish_change is None:
             pending_change = _PendingChange()
-            shared_transaction.at_commit[finish_key] = _WritePendingChange(
+            shared_transaction.commit_callbacks_by_key[callback_key] = _WritePendingChange(
                 self.name, pending_change
             )
             return pending_change
         assert isinstance(finish_change, _WritePendingChange)
-        return finish_change.change
+        return finish_change.pending_change
 
     def _remove_chunks(
         self, connection: Connection, pending_change: _PendingChange, chunk_ids: Sequence[str]
     ) -> None:
-        removed_stems = connection.execute(
+        removed_stem_rows = connection.execute(
             f"WITH removed AS (DELETE FROM {self.chunks_table} WHERE id = ANY(?) "
             "RETURNING words, tokens), totals AS (SELECT count(*) AS chunks, "
             "coalesce(sum(tokens), 0) AS tokens FROM removed) "
@@ -389,51 +389,59 @@ class PostgresCollection:
             "GROUP BY stem",
             (list(chunk_ids),),
         ).fetchall()
-        for stem, chunk_count, _, _ in removed_stems:
+        for stem, chunk_count, _, _ in removed_stem_rows:
             if stem is not None:
-                pending_change.stem_counts[stem] -= chunk_count
-        if removed_stems:
-            pending_change.chunk_count -= removed_stems[0][2]
-            pending_change.token_count -= int(removed_stems[0][3])
+                pending_change.chunk_count_change_by_stem[stem] -= chunk_count
+        if removed_stem_rows:
+            pending_change.chunk_count_change -= removed_stem_rows[0][2]
+            pending_change.token_count_change -= int(removed_stem_rows[0][3])
 
 
 @dataclass
 class _WritePendingChange:
     """The last statements of a transaction that wrote to a collection."""
 
-    collection: str
-    change: _PendingChange
+    collection_name: str
+    pending_change: _PendingChange
 
     def __call__(self, connection: Connection) -> None:
-        pending_change = self.change
+        pending_change = self.pending_change
         # First: whoever holds this row is the only one to count, so nobody waits crosswise.
         (new_generation,) = connection.execute(
             "UPDATE collections SET generation = generation + 1, chunks = chunks + ?, "
             "tokens = tokens + ? WHERE name = ? RETURNING generation",
-            (pending_change.chunk_count, pending_change.token_count, self.collection),
+            (
+                pending_change.chunk_count_change,
+                pending_change.token_count_change,
+                self.collection_name,
+            ),
         ).fetchone()
-        changed_counts = {
-            stem: stem_count
-            for stem, stem_count in sorted(pending_change.stem_counts.items())
-            if stem_count
+        count_change_by_stem = {
+            stem: count_change
+            for stem, count_change in sorted(pending_change.chunk_count_change_by_stem.items())
+            if count_change
         }
-        if changed_counts:
+        if count_change_by_stem:
             connection.execute(
                 "INSERT INTO stems SELECT ?, stem, chunks FROM unnest(?::text[], ?::int[]) "
                 "AS added (stem, chunks) ON CONFLICT (collection, stem) "
                 "DO UPDATE SET chunks = stems.chunks + excluded.chunks",
-                (self.collection, list(changed_counts), list(changed_counts.values())),
+                (
+                    self.collection_name,
+                    list(count_change_by_stem),
+                    list(count_change_by_stem.values()),
+                ),
             )
         connection.execute(
             "INSERT INTO chunk_changes VALUES (?, ?, ?)",
-            (self.collection, new_generation, sorted(pending_change.touched_ids)),
+            (self.collection_name, new_generation, sorted(pending_change.touched_ids)),
         )
         if new_generation % 100 == 0:
             connection.execute(
                 "DELETE FROM chunk_changes WHERE collection = ? AND generation <= ?",
-                (self.collection, new_generation - _MAX_KEPT_GENERATIONS),
+                (self.collection_name, new_generation - _MAX_KEPT_GENERATIONS),
             )
-        connection.execute("SELECT pg_notify('readingroom', ?)", (self.collection,))
+        connection.execute("SELECT pg_notify('readingroom', ?)", (self.collection_name,))
 
 
 def _find_no_stems(text: str) -> Stems:

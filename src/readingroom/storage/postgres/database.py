@@ -34,21 +34,21 @@ _CONNECTION_WAIT_SECONDS = 60.0
 # PostgreSQL refuses U+0000 in texts; one character for one, so that offsets still hold.
 _NULL_CHARACTER_REPLACEMENT = {0: "\N{REPLACEMENT CHARACTER}"}
 # A database stays here for as long as anybody uses it, and then closes its connections.
-_open_databases: "WeakValueDictionary[str, PostgresDatabase]" = WeakValueDictionary()
+_open_databases_by_url: "WeakValueDictionary[str, PostgresDatabase]" = WeakValueDictionary()
 _open_databases_lock = threading.Lock()
 
 
 class SharedTransaction:
-    """A transaction that is open; `at_commit` are its last statements, each once."""
+    """A transaction that is open; `commit_callbacks_by_key` make its last statements, each once."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.at_commit: dict[str, Callable[[Connection], None]] = {}
+        self.commit_callbacks_by_key: dict[str, Callable[[Connection], None]] = {}
 
     def commit(self) -> None:
         """Run what was left for the end, in an order that is the same for everybody, and commit."""
         # Rows that every writer changes are locked last, and always in the same order.
-        for _, finish in sorted(self.at_commit.items()):
+        for _, finish in sorted(self.commit_callbacks_by_key.items()):
             finish(self.connection)
         # After a statement that failed, COMMIT rolls back and raises nothing.
         if self.connection.execute("COMMIT").statusmessage != "COMMIT":
@@ -103,7 +103,7 @@ class PostgresDatabase:
             yield transaction
             return
         with self.lend_connection() as connection:
-            transaction = self._begin(connection, "BEGIN")
+            transaction = self._begin_transaction(connection, "BEGIN")
             context_token = self._current_transaction.set(transaction)
             try:
                 yield transaction
@@ -117,7 +117,7 @@ class PostgresDatabase:
     @asynccontextmanager
     async def begin_change(self, lock_key: str) -> AsyncIterator[None]:
         """Enclose a change in one transaction: one at a time for each key, in all processes."""
-        async with self._open_transaction("BEGIN", _hash_key(lock_key)):
+        async with self._open_transaction("BEGIN", _hash_lock_key(lock_key)):
             yield
 
     @asynccontextmanager
@@ -137,7 +137,7 @@ class PostgresDatabase:
         connection = await anyio.to_thread.run_sync(connection_loan.__enter__)
         try:
             transaction = await anyio.to_thread.run_sync(
-                self._begin, connection, begin_sql, lock_number
+                self._begin_transaction, connection, begin_sql, lock_number
             )
             context_token = self._current_transaction.set(transaction)
             try:
@@ -153,7 +153,7 @@ class PostgresDatabase:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(connection_loan.__exit__, None, None, None)
 
-    def _begin(
+    def _begin_transaction(
         self, connection: Connection, begin_sql: str, lock_number: int | None = None
     ) -> SharedTransaction:
         connection.execute(begin_sql)
@@ -174,7 +174,7 @@ class PostgresDatabase:
         connection = self._connect(self.url)
         try:
             lock_row = connection.execute(
-                "SELECT pg_try_advisory_lock(?)", (_hash_key(lock_key),)
+                "SELECT pg_try_advisory_lock(?)", (_hash_lock_key(lock_key),)
             ).fetchone()
             yield bool(lock_row[0])
             # The server notices a closed connection a moment later; this it has done at once.
@@ -184,7 +184,7 @@ class PostgresDatabase:
             connection.close()
 
     @asynccontextmanager
-    async def claim(self, lock_key: str) -> AsyncIterator[bool]:
+    async def hold_lock_async(self, lock_key: str) -> AsyncIterator[bool]:
         """As `hold_lock`, for a coroutine."""
         held_lock = self.hold_lock(lock_key)
         is_ours = await anyio.to_thread.run_sync(held_lock.__enter__)
@@ -205,7 +205,7 @@ class PostgresDatabase:
         has_slot = self._connection_slots.acquire(timeout=_CONNECTION_WAIT_SECONDS)
         try:
             closing_count = self._closing_count
-            connection = self._take_idle() or self._connect(self.url)
+            connection = self._take_idle_connection() or self._connect(self.url)
             try:
                 yield connection
             finally:
@@ -218,7 +218,7 @@ class PostgresDatabase:
             if has_slot:
                 self._connection_slots.release()
 
-    def _take_idle(self) -> Connection | None:
+    def _take_idle_connection(self) -> Connection | None:
         while True:
             try:
                 connection = self._idle_connections.pop()
@@ -247,9 +247,9 @@ def find_database(settings: RoomSettings) -> PostgresDatabase | None:
 def open_database(url: str) -> PostgresDatabase:
     """Return the database at a URL, the same for all stores of this process."""
     with _open_databases_lock:
-        database = _open_databases.get(url)
+        database = _open_databases_by_url.get(url)
         if database is None:
-            database = _open_databases[url] = PostgresDatabase(url)
+            database = _open_databases_by_url[url] = PostgresDatabase(url)
         return database
 
 
@@ -271,7 +271,7 @@ def _load_driver() -> Callable[[str], Connection]:
     return connect
 
 
-def _hash_key(lock_key: str) -> int:
+def _hash_lock_key(lock_key: str) -> int:
     """Return the number of an advisory lock: the same in every process."""
     key_digest = hashlib.sha256(f"readingroom:{lock_key}".encode()).digest()
     return int.from_bytes(key_digest[:8], "big", signed=True)

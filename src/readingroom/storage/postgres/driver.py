@@ -78,7 +78,7 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
     except psycopg.Error as error:
         is_server_full = any(phrase in str(error) for phrase in _SERVER_FULL_PHRASES)
         advice = _ADVICE_BY_SQL_STATE["53300"] if is_server_full else _CHECK_URL_ADVICE
-        raise DatabaseUnreachable(f"{_describe(error)}; {advice}") from error
+        raise DatabaseUnreachable(f"{_describe_database_error(error)}; {advice}") from error
 
 
 def _check_url(url: str) -> None:
@@ -116,7 +116,7 @@ class PostgresConnection:
     dialect: SqlDialect = POSTGRES
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
+        self._psycopg_connection = connection
 
     def execute(
         self, sql: str, values: Sequence[Any] = (), binary: bool = False, plan_anew: bool = False
@@ -127,7 +127,7 @@ class PostgresConnection:
         `plan_anew` the statement is never prepared: its best plan depends on the values.
         """
         with _translate_errors():
-            cursor = self._connection.cursor(binary=binary, row_factory=_make_named_rows)
+            cursor = self._psycopg_connection.cursor(binary=binary, row_factory=_make_named_rows)
             return cursor.execute(
                 # Without values psycopg sends a statement as it is, `%%` too.
                 _translate_placeholders(sql) if values else sql,
@@ -138,12 +138,14 @@ class PostgresConnection:
     def executemany(self, sql: str, value_rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of the rows."""
         with _translate_errors():
-            self._connection.cursor().executemany(_translate_placeholders(sql), list(value_rows))
+            self._psycopg_connection.cursor().executemany(
+                _translate_placeholders(sql), list(value_rows)
+            )
 
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Return plain tuples, in binary form."""
         with _translate_errors():
-            cursor = self._connection.cursor(binary=True)
+            cursor = self._psycopg_connection.cursor(binary=True)
             return iter(
                 cursor.execute(
                     _translate_placeholders(sql) if values else sql, tuple(values) or None
@@ -167,13 +169,13 @@ class PostgresConnection:
     @contextmanager
     def _open_copy(self, copy_sql: str) -> Iterator[Any]:
         """Yield the stream that a COPY statement reads from."""
-        with _translate_errors(), self._connection.cursor().copy(copy_sql) as copy_stream:
+        with _translate_errors(), self._psycopg_connection.cursor().copy(copy_sql) as copy_stream:
             yield copy_stream
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit everything that is written inside, or nothing of it when an exception leaves."""
-        self.execute(self.dialect.begin_write)
+        self.execute(self.dialect.begin_write_sql)
         try:
             yield
             self.execute("COMMIT")
@@ -183,20 +185,20 @@ class PostgresConnection:
 
     def roll_back(self) -> None:
         """End a transaction, if there is one, as if it had never been."""
-        if self._connection.closed or self._connection.broken:
+        if self._psycopg_connection.closed or self._psycopg_connection.broken:
             return  # the server has rolled it back when it lost the connection
         with _translate_errors():
-            self._connection.rollback()
+            self._psycopg_connection.rollback()
 
     @property
     def is_usable(self) -> bool:
         """Whether nothing speaks against it: an idle one is silent, unless its server has ended."""
-        if self._connection.closed or self._connection.broken:
+        if self._psycopg_connection.closed or self._psycopg_connection.broken:
             return False
-        if self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        if self._psycopg_connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             return False
-        readable, _, _ = select.select([self._connection.fileno()], [], [], 0)
-        if not readable:
+        readable_descriptors, _, _ = select.select([self._psycopg_connection.fileno()], [], [], 0)
+        if not readable_descriptors:
             return True
         try:
             self.execute("SELECT 1")
@@ -207,11 +209,11 @@ class PostgresConnection:
     def wait_for_notices(self, seconds: float) -> list[str]:
         """Return what was notified on the channels that this listens to; nothing comes late."""
         with _translate_errors():
-            notices = self._connection.notifies(timeout=seconds, stop_after=1)
+            notices = self._psycopg_connection.notifies(timeout=seconds, stop_after=1)
             return [notice.payload for notice in notices]
 
     def close(self) -> None:
-        self._connection.close()
+        self._psycopg_connection.close()
 
 
 @lru_cache(maxsize=2_000)
@@ -236,17 +238,17 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except errors.ExclusionViolation as error:
-        raise DatabaseConflict(_describe(error)) from error
+        raise DatabaseConflict(_describe_database_error(error)) from error
     except errors.UniqueViolation as error:
-        raise DatabaseConflict(_describe(error)) from error
+        raise DatabaseConflict(_describe_database_error(error)) from error
     # The last is a value too long for an index; psycopg counts it among failures of the server.
     except (errors.DataError, errors.IntegrityError, errors.ProgramLimitExceeded) as error:
-        raise InvalidDatabaseValue(_describe(error)) from error
+        raise InvalidDatabaseValue(_describe_database_error(error)) from error
     except errors.InternalError_ as error:
         # Of words that are copied in, too many are told as if the server were to blame.
         is_value_refused = "invalid tsvector" in str(error)
         error_class = InvalidDatabaseValue if is_value_refused else DatabaseFailed
-        raise error_class(_describe(error)) from error
+        raise error_class(_describe_database_error(error)) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise DatabaseUnreachable(_describe_with_advice(error)) from error
     except psycopg.Error as error:
@@ -259,9 +261,13 @@ def _describe_with_advice(error: psycopg.Error) -> str:
     advice = _ADVICE_BY_SQL_STATE.get(
         error.sqlstate or "", _TRY_AGAIN_ADVICE if is_connection_lost else ""
     )
-    return f"{_describe(error)}; {advice}" if advice else _describe(error)
+    return (
+        f"{_describe_database_error(error)}; {advice}"
+        if advice
+        else _describe_database_error(error)
+    )
 
 
-def _describe(error: Exception) -> str:
+def _describe_database_error(error: Exception) -> str:
     """Return the first line of an error, without the values that follow it."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -35,7 +35,7 @@ _NO_WORDS_FIELD = struct.pack(">i", len(_NO_WORDS)) + _NO_WORDS
 # The highest weight, for which the rank of a stem tells how often it stands there.
 _HIGHEST_WEIGHT = 0xC000
 # Between a stem and its positions stand a zero and how many there are: by their bytes, two each.
-_ENCODED_COUNTS = [
+_ENCODED_COUNT_BY_BYTE_COUNT = [
     struct.pack(">xH", byte_count // 2) for byte_count in range(2 * _MAX_POSITIONS_PER_WORD + 1)
 ]
 _ROWS_PER_BLOCK = 200
@@ -107,7 +107,7 @@ def format_vector(float_vector: Floats) -> str:
     return "[" + ",".join(map(repr, float_vector.astype(float).tolist())) + "]"
 
 
-def encode_chunks(chunks: Chunks, stems: Sequence[Stems]) -> Iterator[bytes]:
+def encode_chunks(chunks: Chunks, stem_lists: Sequence[Stems]) -> Iterator[bytes]:
     """Yield chunks with the stems of their texts for COPY."""
 
     def encode_row(chunk_index: int) -> bytes:
@@ -123,8 +123,8 @@ def encode_chunks(chunks: Chunks, stems: Sequence[Stems]) -> Iterator[bytes]:
                 _encode_field(clean_text(chunks.texts[chunk_index]).encode()),
                 # One byte says which version of the binary form of JSON follows.
                 _encode_field(b"\x01" + encode_json(chunk_metadata).encode()),
-                _encode_field(_encode_words(stems[chunk_index])),
-                _encode_field(struct.pack(">i", len(stems[chunk_index]))),
+                _encode_field(_encode_words(stem_lists[chunk_index])),
+                _encode_field(struct.pack(">i", len(stem_lists[chunk_index]))),
             )
         )
 
@@ -154,19 +154,23 @@ def _encode_words(stems: Stems) -> bytes:
         return _NO_WORDS
     stored_stems = stems if max(map(len, stems)) < _MAX_STEM_CHARS else list(map(cut_stem, stems))
     encoded_positions = _encode_positions()
-    positions_by_stem: dict[str, bytes] = {}
+    position_bytes_by_stem: dict[str, bytes] = {}
     for stem, position_bytes in zip(stored_stems, encoded_positions, strict=False):
-        positions_by_stem[stem] = positions_by_stem.get(stem, b"") + position_bytes
+        position_bytes_by_stem[stem] = position_bytes_by_stem.get(stem, b"") + position_bytes
     if len(stored_stems) > len(encoded_positions):
-        positions_by_stem = dict.fromkeys(stored_stems, b"") | positions_by_stem
-    encoded_words = [struct.pack(">i", len(positions_by_stem))]
+        position_bytes_by_stem = dict.fromkeys(stored_stems, b"") | position_bytes_by_stem
+    encoded_words = [struct.pack(">i", len(position_bytes_by_stem))]
     if len(stored_stems) > _MAX_POSITIONS_PER_WORD:
-        positions_by_stem = {
-            stem: all_positions[: 2 * _MAX_POSITIONS_PER_WORD]
-            for stem, all_positions in positions_by_stem.items()
+        position_bytes_by_stem = {
+            stem: joined_positions[: 2 * _MAX_POSITIONS_PER_WORD]
+            for stem, joined_positions in position_bytes_by_stem.items()
         }
-    for stem, all_positions in positions_by_stem.items():
-        encoded_words += (stem.encode(), _ENCODED_COUNTS[len(all_positions)], all_positions)
+    for stem, joined_positions in position_bytes_by_stem.items():
+        encoded_words += (
+            stem.encode(),
+            _ENCODED_COUNT_BY_BYTE_COUNT[len(joined_positions)],
+            joined_positions,
+        )
     return b"".join(encoded_words)
 
 
@@ -238,16 +242,16 @@ class StemFinder:
         last_bytes = numbers[stem_starts + 8] & masks[np.clip(stem_lengths - 8, 0, 8)]
         places = np.searchsorted(self._hashes, _hash_stems(first_bytes, last_bytes))
         places[places == len(self._hashes)] = 0
-        is_found = (
+        is_found_mask = (
             (self._first_bytes[places] == first_bytes)
             & (self._last_bytes[places] == last_bytes)
             & (stem_lengths <= _MAX_FOUND_STEM_BYTES)
         )
         return (
-            places[is_found],
-            np.searchsorted(vector_ends, stem_ends[is_found], side="right"),
+            places[is_found_mask],
+            np.searchsorted(vector_ends, stem_ends[is_found_mask], side="right"),
             # PostgreSQL keeps no position of a word that stands too far behind.
-            np.maximum(position_counts[is_found], 1),
+            np.maximum(position_counts[is_found_mask], 1),
         )
 
 
@@ -263,8 +267,8 @@ def _hash_stems(
 def encode_words_rows(numbered_rows: Sequence[tuple[int, Sequence[Stems]]]) -> Iterator[bytes]:
     """Yield numbered passages for COPY: the stems of each of their fields, and how many in all."""
 
-    def encode_row(chunk_index: int) -> bytes:
-        passage_number, field_stems = numbered_rows[chunk_index]
+    def encode_row(row_index: int) -> bytes:
+        passage_number, field_stems = numbered_rows[row_index]
         return b"".join(
             (
                 struct.pack(">h", 2 + len(field_stems)),
@@ -291,8 +295,8 @@ def format_words_rows(rows: Sequence[tuple[int, Sequence[Stems]]]) -> bytes | No
         stem_counts = list(map(len, field_stems))
         if max(stem_counts) > _MAX_POSITIONS_PER_WORD:
             return None
-        all_letters = "".join(chain.from_iterable(field_stems))
-        if all_letters and not all_letters.isalnum():
+        joined_stems = "".join(chain.from_iterable(field_stems))
+        if joined_stems and not joined_stems.isalnum():
             return None
         field_texts = [" ".join(map(add, stems, _POSITION_TEXTS)) for stems in field_stems]
         text_rows.append("\t".join((str(passage_number), *field_texts, f"{sum(stem_counts)}\n")))
@@ -327,7 +331,7 @@ def encode_vectors(chunks: Chunks, column_field_names: Sequence[str]) -> Iterato
     """Yield the vectors of chunks, with the values of these fields, for COPY."""
     vectors = np.ascontiguousarray(chunks.vectors, dtype=">f4")
     vector_header = struct.pack(">HH", vectors.shape[1] if len(chunks) else 0, 0)
-    column_count = struct.pack(">h", 2 + len(column_field_names))
+    encoded_column_count = struct.pack(">h", 2 + len(column_field_names))
 
     def encode_row(chunk_index: int) -> bytes:
         chunk_metadata = chunks.metadatas[chunk_index]
@@ -339,10 +343,10 @@ def encode_vectors(chunks: Chunks, column_field_names: Sequence[str]) -> Iterato
             )
             for field_name in column_field_names
         )
-        chunk_id = _encode_field(clean_text(chunks.ids[chunk_index]).encode())
+        encoded_chunk_id = _encode_field(clean_text(chunks.ids[chunk_index]).encode())
         return (
-            column_count
-            + chunk_id
+            encoded_column_count
+            + encoded_chunk_id
             + encoded_fields
             + _encode_field(vector_header + vectors[chunk_index].tobytes())
         )
@@ -382,10 +386,10 @@ def _encode_column(column_values: Sequence[Any]) -> Sequence[str] | None:
 
 def _escape_texts(texts: Sequence[str]) -> Sequence[str] | None:
     """Return texts with what COPY would misread escaped; None if it refuses them."""
-    all_texts = "".join(texts)
-    if "\0" in all_texts or "\\u0000" in all_texts:
+    joined_text = "".join(texts)
+    if "\0" in joined_text or "\\u0000" in joined_text:
         return None
     for character, escaped_character in _COPY_ESCAPES:
-        if character in all_texts:
+        if character in joined_text:
             texts = [text.replace(character, escaped_character) for text in texts]
     return texts

@@ -113,19 +113,21 @@ class PostgresFiles(OwnFiles):
 
     def _write_copy(self, connection: Connection, file_id: int, copy_path: Path) -> None:
         copy_path.parent.mkdir(parents=True, exist_ok=True)
-        partial_copy = copy_path.with_name(f".{uuid.uuid4().hex}")
+        partial_copy_path = copy_path.with_name(f".{uuid.uuid4().hex}")
         try:
-            file_descriptor = os.open(partial_copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            file_descriptor = os.open(
+                partial_copy_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
+            )
             with os.fdopen(file_descriptor, "wb") as copy_file:
                 for (file_piece,) in connection.iterate_tuples(
                     "SELECT content FROM file_pieces WHERE file_id = ? ORDER BY piece_number",
                     (file_id,),
                 ):
                     copy_file.write(file_piece)
-            partial_copy.replace(copy_path)
+            partial_copy_path.replace(copy_path)
         finally:
             with suppress(OSError):
-                partial_copy.unlink(missing_ok=True)
+                partial_copy_path.unlink(missing_ok=True)
 
     def _delete_matching_files(
         self, connection: Connection, where_sql: str, path_value: str

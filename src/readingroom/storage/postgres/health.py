@@ -58,11 +58,11 @@ def _check_versions(connection: Connection) -> Iterator[HealthProblem]:
 
 
 def _check_collation(connection: Connection) -> Iterator[HealthProblem]:
-    (has_other_version,) = connection.execute(
+    (has_other_collation_version,) = connection.execute(
         "SELECT datcollversion IS DISTINCT FROM pg_database_collation_actual_version(oid) "
         "FROM pg_database WHERE datname = current_database()"
     ).fetchone()
-    if has_other_version:
+    if has_other_collation_version:
         yield HealthProblem(
             "the operating system sorts texts otherwise than when the database was made",
             "REINDEX DATABASE, then ALTER DATABASE … REFRESH COLLATION VERSION",

@@ -21,7 +21,7 @@ from readingroom.storage.errors import (
     KeyExists,
     StorageFailed,
 )
-from readingroom.storage.keys import Holder, Key, KeyRing, KeyRow, make_unknown_error
+from readingroom.storage.keys import Holder, Key, KeyRing, KeyRow, make_key_not_found_error
 from readingroom.storage.postgres.database import Connection, PostgresDatabase, find_database
 from readingroom.storage.postgres.notices import NOTICE_CHANNEL
 
@@ -39,7 +39,7 @@ class _KeyCopy:
     """All keys as they were at one moment."""
 
     generation: int
-    holders: dict[bytes | str, Holder]
+    holders_by_identifier: dict[bytes | str, Holder]
     """By the digest of a secret, and by the subject of tokens."""
 
 
@@ -50,14 +50,14 @@ class SharedKeyRing(KeyRing):
         super().__init__(data_directory)
         self._database = postgres_database
         self._key_copy: _KeyCopy | None = None
-        self._read_at = 0.0
+        self._copy_read_at = 0.0
         self._copy_lock = threading.Lock()
         self._is_closed = False
-        self._may_have_changed = threading.Event()
+        self._change_event = threading.Event()
 
     def list_keys(self) -> list[Key]:
         """Return every key, sorted by name."""
-        with self._open_tables() as connection:
+        with self._open_transaction() as connection:
             key_rows = connection.execute(
                 f"SELECT {_COLUMNS_SQL} FROM api_keys ORDER BY name"
             ).fetchall()
@@ -68,22 +68,22 @@ class SharedKeyRing(KeyRing):
 
     def revoke_key(self, key_name: str) -> None:
         """Delete a key, which every process refuses within a second; raise `KeyNotFound`."""
-        with self._open_tables() as connection:
-            deleted_row = connection.execute("DELETE FROM api_keys WHERE name = ?", (key_name,))
-            if deleted_row.rowcount == 0:
-                raise make_unknown_error(key_name)
-            _raise_generation(connection)
+        with self._open_transaction() as connection:
+            delete_cursor = connection.execute("DELETE FROM api_keys WHERE name = ?", (key_name,))
+            if delete_cursor.rowcount == 0:
+                raise make_key_not_found_error(key_name)
+            _increase_generation(connection)
         self._follow_own_change()
 
     def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""
-        with self._open_tables() as connection:
+        with self._open_transaction() as connection:
             key_cursor = connection.execute("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1")
             return key_cursor.fetchone() is not None
 
     def dump_keys(self, dump_folder: Path) -> None:
         """Write all keys to a file in a folder, as a data directory has it."""
-        with self._open_tables() as connection:
+        with self._open_transaction() as connection:
             key_rows = connection.execute(
                 f"SELECT {_COLUMNS_SQL} FROM api_keys ORDER BY name"
             ).fetchall()
@@ -98,12 +98,12 @@ class SharedKeyRing(KeyRing):
     def replace_all_keys(self, keys_file: Path) -> None:
         """Put the keys of a file that we made ourselves in place of all."""
         with self._database.transaction():
-            with self._open_tables() as connection:
+            with self._open_transaction() as connection:
                 connection.execute("DELETE FROM api_keys")
             self.insert_rows(KeyRing(keys_file.parent).read_rows())
 
     def insert_rows(self, key_rows: list[KeyRow]) -> None:
-        with self._open_tables() as connection:
+        with self._open_transaction() as connection:
             for key_name, key_digest, created_at, oauth_subject, read_only, is_operator in key_rows:
                 connection.execute(
                     f"INSERT INTO api_keys ({_COLUMNS_SQL}) VALUES (?, ?, ?, ?, ?, ?)",
@@ -116,20 +116,20 @@ class SharedKeyRing(KeyRing):
                         bool(is_operator),
                     ),
                 )
-            _raise_generation(connection)
+            _increase_generation(connection)
         self._follow_own_change()
 
-    def _find_by_column(self, column_value: bytes | str, column_name: str) -> Holder | None:
-        return self._get_copy().holders.get(column_value)
+    def _find_holder_by_column(self, column_value: bytes | str, column_name: str) -> Holder | None:
+        return self._get_copy().holders_by_identifier.get(column_value)
 
     def _get_copy(self) -> _KeyCopy:
         if self._key_copy is None:
             with self._copy_lock:
                 if self._key_copy is None:
                     self._key_copy = self._read_copy()
-                    self._database.notices.subscribe(_KEYS_STORE_NAME, self._may_have_changed.set)
+                    self._database.notices.subscribe(_KEYS_STORE_NAME, self._change_event.set)
                     threading.Thread(target=self._follow_changes, name="keys", daemon=True).start()
-        if time.monotonic() - self._read_at > _MAX_STALE_SECONDS:
+        if time.monotonic() - self._copy_read_at > _MAX_STALE_SECONDS:
             raise StorageFailed("The keys cannot be used: the shared database does not answer")
         return self._key_copy
 
@@ -137,8 +137,8 @@ class SharedKeyRing(KeyRing):
         """Read the keys again whenever somebody has changed them."""
         is_failing = False
         while not self._is_closed:
-            self._may_have_changed.wait(_SECONDS_BETWEEN_LOOKS)
-            self._may_have_changed.clear()
+            self._change_event.wait(_SECONDS_BETWEEN_LOOKS)
+            self._change_event.clear()
             try:
                 self._refresh_copy()
                 is_failing = False
@@ -160,31 +160,31 @@ class SharedKeyRing(KeyRing):
     def close(self) -> None:
         """Stop looking for changes."""
         self._is_closed = True
-        self._database.notices.unsubscribe(_KEYS_STORE_NAME, self._may_have_changed.set)
-        self._may_have_changed.set()
+        self._database.notices.unsubscribe(_KEYS_STORE_NAME, self._change_event.set)
+        self._change_event.set()
 
     def _read_copy(self, previous_copy: _KeyCopy | None = None) -> _KeyCopy:
         begun_at = time.monotonic()
-        with self._open_tables() as connection:
+        with self._open_transaction() as connection:
             generation_row = connection.execute(
                 "SELECT generation FROM generations WHERE store_name = ?", (_KEYS_STORE_NAME,)
             ).fetchone()
             keys_generation = generation_row[0] if generation_row else 0
             if previous_copy is not None and previous_copy.generation == keys_generation:
-                self._read_at = begun_at
+                self._copy_read_at = begun_at
                 return previous_copy
             key_rows = connection.execute(f"SELECT {_COLUMNS_SQL} FROM api_keys").fetchall()
-        holders_by_key: dict[bytes | str, Holder] = {}
+        holders_by_identifier: dict[bytes | str, Holder] = {}
         for key_name, key_digest, _, oauth_subject, read_only, is_operator in key_rows:
             key_holder = Holder(key_name, bytes(key_digest).hex(), read_only, is_operator)
-            holders_by_key[bytes(key_digest)] = key_holder
+            holders_by_identifier[bytes(key_digest)] = key_holder
             if oauth_subject is not None:
-                holders_by_key[oauth_subject] = key_holder
-        self._read_at = begun_at
-        return _KeyCopy(keys_generation, holders_by_key)
+                holders_by_identifier[oauth_subject] = key_holder
+        self._copy_read_at = begun_at
+        return _KeyCopy(keys_generation, holders_by_identifier)
 
     @contextmanager
-    def _open_tables(self) -> Iterator[Connection]:
+    def _open_transaction(self) -> Iterator[Connection]:
         try:
             self._database.prepare()
             with self._database.transaction() as shared_transaction:
@@ -208,7 +208,7 @@ def open_keys(settings: RoomSettings) -> KeyRing:
     )
 
 
-def _raise_generation(connection: Any) -> None:
+def _increase_generation(connection: Any) -> None:
     connection.execute(
         "INSERT INTO generations VALUES (?, 1) ON CONFLICT (store_name) "
         "DO UPDATE SET generation = generations.generation + 1",

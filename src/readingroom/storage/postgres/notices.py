@@ -28,38 +28,38 @@ class NoticeListener:
     def __init__(self, open_connection: Callable[[], Any]) -> None:
         self._connect = open_connection
         self._lock = threading.Lock()
-        self._wakes_by_store: dict[str, list[WakeSubscriber]] = defaultdict(list)
+        self._wake_subscribers_by_store: dict[str, list[WakeSubscriber]] = defaultdict(list)
         self._thread: threading.Thread | None = None
-        self._has_ended = threading.Event()
+        self._end_event = threading.Event()
 
     def subscribe(self, store_name: str, wake_subscriber: WakeSubscriber) -> None:
         """Call `wake_subscriber`, from another thread, after each write to a store, and whenever
         some may have been missed. The first subscriber starts the thread.
         """
         with self._lock:
-            if wake_subscriber not in self._wakes_by_store[store_name]:
-                self._wakes_by_store[store_name].append(wake_subscriber)
+            if wake_subscriber not in self._wake_subscribers_by_store[store_name]:
+                self._wake_subscribers_by_store[store_name].append(wake_subscriber)
             if self._thread is None:
-                self._has_ended = threading.Event()
+                self._end_event = threading.Event()
                 self._thread = threading.Thread(
-                    target=self._run_listener, args=(self._has_ended,), name="notices", daemon=True
+                    target=self._run_listener, args=(self._end_event,), name="notices", daemon=True
                 )
                 self._thread.start()
 
     def unsubscribe(self, store_name: str, wake_subscriber: WakeSubscriber) -> None:
         """Call `wake_subscriber` no more; with the last subscriber the thread ends."""
         with self._lock:
-            if wake_subscriber in self._wakes_by_store[store_name]:
-                self._wakes_by_store[store_name].remove(wake_subscriber)
-            if any(self._wakes_by_store.values()):
+            if wake_subscriber in self._wake_subscribers_by_store[store_name]:
+                self._wake_subscribers_by_store[store_name].remove(wake_subscriber)
+            if any(self._wake_subscribers_by_store.values()):
                 return
         self.close()
 
     def close(self) -> None:
         """Forget all subscribers, who then look for themselves, and end the thread."""
         with self._lock:
-            self._wakes_by_store.clear()
-            self._has_ended.set()
+            self._wake_subscribers_by_store.clear()
+            self._end_event.set()
             self._thread = None
 
     def _run_listener(self, end_event: threading.Event) -> None:
@@ -80,7 +80,7 @@ class NoticeListener:
             connection.execute(f"LISTEN {NOTICE_CHANNEL}")
             # Whatever was written before this connection heard of it.
             with self._lock:
-                store_names = list(self._wakes_by_store)
+                store_names = list(self._wake_subscribers_by_store)
             self._wake_all(store_names)
             while not end_event.is_set():
                 self._wake_all(connection.wait_for_notices(_SECONDS_BETWEEN_LOOKS))
@@ -90,7 +90,7 @@ class NoticeListener:
     def _wake_all(self, store_names: Sequence[str]) -> None:
         for store_name in dict.fromkeys(store_names):
             with self._lock:
-                wake_subscribers = list(self._wakes_by_store.get(store_name, ()))
+                wake_subscribers = list(self._wake_subscribers_by_store.get(store_name, ()))
             for wake_subscriber in wake_subscribers:
                 try:
                     wake_subscriber()

@@ -13,7 +13,7 @@ from psycopg.types.json import set_json_loads
 
 from readingroom.storage.database import StatementStopped
 from readingroom.storage.errors import DatabaseConflict, DatabaseFailed
-from readingroom.storage.postgres.background import BackgroundWork
+from readingroom.storage.postgres.background import WorkThread
 from readingroom.storage.postgres.database import clean_text
 from readingroom.storage.postgres.driver import PostgresConnection, open_connection
 from readingroom.storage.postgres.encoding import encode_text_rows
@@ -67,24 +67,24 @@ def connect_records(url: str, schema_name: str, *, writing: bool = False) -> "Re
 class RecordsConnection(PostgresConnection):
     """A connection, used by one thread at a time. Every method raises `DatabaseFailed`."""
 
-    def __init__(self, connection: Any, address: str, schema_name: str) -> None:
+    def __init__(self, connection: Any, database_url: str, schema_name: str) -> None:
         super().__init__(connection)
-        self.address = address
+        self.database_url = database_url
         """The URL of the database, for what a process knows of it; it may hold a password."""
         self._schema_name = schema_name
         self._connection_beside: RecordsConnection | None = None
         self.total_changes = 0
         """How many rows were written, as SQLite counts them."""
         self._trace_statement: Callable[[str], None] | None = None
-        self._was_stopped = threading.Event()
-        self._background_work = BackgroundWork("federal-rows")
-        self._conflicting_inserts: set[str] = set()
+        self._stop_event = threading.Event()
+        self._background_work = WorkThread("federal-rows")
+        self._conflicting_insert_starts: set[str] = set()
         """Beginnings of statements some of whose rows were in their table already."""
 
     @property
     def in_transaction(self) -> bool:
         self._background_work.finish()
-        status = self._connection.info.transaction_status
+        status = self._psycopg_connection.info.transaction_status
         return bool(status != psycopg.pq.TransactionStatus.IDLE)
 
     def execute(
@@ -107,7 +107,7 @@ class RecordsConnection(PostgresConnection):
         if self._background_work.is_idle:
             return self.execute(sql, values, plan_anew=True)
         if self._connection_beside is None:
-            self._connection_beside = connect_records(self.address, self._schema_name)
+            self._connection_beside = connect_records(self.database_url, self._schema_name)
             # A plan is kept that was made when a table was nearly empty.
             self._connection_beside.execute("SET enable_seqscan = off")
         return self._connection_beside.execute(sql, values)
@@ -123,32 +123,34 @@ class RecordsConnection(PostgresConnection):
         copy_target = _find_copy_target(sql, rows)
         encoded_rows = encode_text_rows(rows) if copy_target else None
         if copy_target and encoded_rows is not None:
-            self._copy_encoded(copy_target, encoded_rows, len(rows))
+            self._copy_encoded_rows(copy_target, encoded_rows, len(rows))
             return
-        row_marks = _VALUES_PATTERN.search(sql)
-        target = _INSERT_TARGET_PATTERN.match(sql)
-        is_one_statement = bool(row_marks and rows and not _has_same_key_twice(sql, rows))
-        is_staged = bool(target and is_one_statement and len(rows) >= _MIN_STAGED_ROWS)
-        if row_marks and is_staged and self._copy_if_new(sql[: row_marks.start()], rows):
+        values_match = _VALUES_PATTERN.search(sql)
+        target_match = _INSERT_TARGET_PATTERN.match(sql)
+        fits_one_statement = bool(values_match and rows and not _has_same_key_twice(sql, rows))
+        should_stage = bool(target_match and fits_one_statement and len(rows) >= _MIN_STAGED_ROWS)
+        if values_match and should_stage and self._copy_if_new(sql[: values_match.start()], rows):
             return
         rows = _clean_rows(rows)
         if copy_target:
             self.copy_rows(copy_target, rows)
             self.total_changes += len(rows)
             return
-        if row_marks is None or not is_one_statement:
+        if values_match is None or not fits_one_statement:
             super().executemany(sql, rows)
             self.total_changes += len(rows)
             return
-        if target and is_staged:
-            self._stage_and_insert(target[1], target[2] or "*", sql[row_marks.end(1) :], rows)
+        if target_match and should_stage:
+            self._stage_and_insert(
+                target_match[1], target_match[2] or "*", sql[values_match.end(1) :], rows
+            )
             return
         batch_size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))
         for first_row in range(0, len(rows), batch_size):
             row_batch = rows[first_row : first_row + batch_size]
-            all_placeholders = ", ".join([row_marks[1]] * len(row_batch))
+            placeholders_sql = ", ".join([values_match[1]] * len(row_batch))
             self.execute(
-                sql[: row_marks.start(1)] + all_placeholders + sql[row_marks.end(1) :],
+                sql[: values_match.start(1)] + placeholders_sql + sql[values_match.end(1) :],
                 [value for values in row_batch for value in values],
             )
 
@@ -161,12 +163,12 @@ class RecordsConnection(PostgresConnection):
         encoded_rows = encode_text_rows(rows)  # of a few rows, too, to see whether they are texts
         if copy_target and encoded_rows is not None:
             self.run_in_background(
-                partial(self._copy_encoded, copy_target, encoded_rows, len(rows))
+                partial(self._copy_encoded_rows, copy_target, encoded_rows, len(rows))
             )
         else:
             self.run_in_background(partial(self.executemany, sql, rows))
 
-    def _copy_encoded(self, copy_target: str, encoded_rows: bytes, row_count: int) -> None:
+    def _copy_encoded_rows(self, copy_target: str, encoded_rows: bytes, row_count: int) -> None:
         self.copy_text(copy_target, encoded_rows)
         self.total_changes += row_count
 
@@ -176,25 +178,25 @@ class RecordsConnection(PostgresConnection):
         with self._open_copy(f"COPY {table_and_columns_sql} FROM STDIN") as copy_stream:
             copy_stream.write(encoded_rows)
 
-    def _copy_if_new(self, insert_sql: str, rows: Sequence[Sequence[Any]]) -> bool:
+    def _copy_if_new(self, insert_start_sql: str, rows: Sequence[Sequence[Any]]) -> bool:
         """Copy rows straight into their table; return False, with nothing written, if any is there.
 
         Most rows of a first load are new. Where one was not, the next ones are not tried.
         """
-        is_in_transaction = self._connection.info.transaction_status == _IN_TRANSACTION
-        if insert_sql in self._conflicting_inserts or not is_in_transaction:
+        is_in_transaction = self._psycopg_connection.info.transaction_status == _IN_TRANSACTION
+        if insert_start_sql in self._conflicting_insert_starts or not is_in_transaction:
             return False
         encoded_rows = encode_text_rows(rows)
         if encoded_rows is None:
             return False
         self.execute("SAVEPOINT new_rows")
         try:
-            self._copy_encoded(insert_sql.split("INTO", 1)[1], encoded_rows, len(rows))
+            self._copy_encoded_rows(insert_start_sql.split("INTO", 1)[1], encoded_rows, len(rows))
         except DatabaseConflict:
-            self._conflicting_inserts.add(insert_sql)
+            self._conflicting_insert_starts.add(insert_start_sql)
             self.execute("ROLLBACK TO new_rows")
         self.execute("RELEASE new_rows")
-        return insert_sql not in self._conflicting_inserts
+        return insert_start_sql not in self._conflicting_insert_starts
 
     def _stage_and_insert(
         self, table_name: str, column_list: str, conflict_sql: str, rows: Sequence[Sequence[Any]]
@@ -271,7 +273,7 @@ class RecordsConnection(PostgresConnection):
 
     def _announce_statement(self, sql: str) -> None:
         """Tell the tracer; raise `StatementStopped` when nothing may run any more."""
-        if self._was_stopped.is_set():
+        if self._stop_event.is_set():
             raise StatementStopped
         if self._trace_statement:
             self._trace_statement(sql)
@@ -287,9 +289,9 @@ class RecordsConnection(PostgresConnection):
 
     @contextmanager
     def stop_when(
-        self, is_exhausted: Callable[[], bool], steps_between_checks: int
+        self, check_is_exhausted: Callable[[], bool], steps_between_checks: int
     ) -> Iterator[None]:
-        """Ask `is_exhausted` from time to time; stop the statement that then runs, or comes next.
+        """Ask `check_is_exhausted` from time to time; stop the statement that runs, or comes next.
 
         Raise `StatementStopped` then. A step is nothing that PostgreSQL could count.
         """
@@ -297,9 +299,9 @@ class RecordsConnection(PostgresConnection):
 
         def watch() -> None:
             while not end_event.wait(_SECONDS_BETWEEN_CHECKS):
-                if is_exhausted():
-                    self._was_stopped.set()
-                    self._connection.cancel_safe(timeout=5)
+                if check_is_exhausted():
+                    self._stop_event.set()
+                    self._psycopg_connection.cancel_safe(timeout=5)
                     return
 
         watcher = threading.Thread(target=watch, name="statement watch", daemon=True)
@@ -307,19 +309,21 @@ class RecordsConnection(PostgresConnection):
         try:
             yield
         except DatabaseFailed as error:
-            if not self._was_stopped.is_set():
+            if not self._stop_event.is_set():
                 raise
             raise StatementStopped from error
         finally:
             end_event.set()
             watcher.join()
-            self._was_stopped.clear()
+            self._stop_event.clear()
 
 
 def _find_copy_target(sql: str, rows: Sequence[Sequence[Any]]) -> str | None:
     """Return the table and the columns that rows are copied into; None if they are few."""
-    plain_insert = _PLAIN_INSERT_PATTERN.fullmatch(sql) if len(rows) >= _MIN_COPIED_ROWS else None
-    return plain_insert[1] if plain_insert else None
+    plain_insert_match = (
+        _PLAIN_INSERT_PATTERN.fullmatch(sql) if len(rows) >= _MIN_COPIED_ROWS else None
+    )
+    return plain_insert_match[1] if plain_insert_match else None
 
 
 @lru_cache(maxsize=2_000)
@@ -333,10 +337,10 @@ def _has_same_key_twice(sql: str, rows: Sequence[Sequence[Any]]) -> bool:
     """Whether a statement that updates what is there would have to change a row twice."""
     if "DO UPDATE" not in sql:
         return False
-    upsert = _UPSERT_PATTERN.search(sql)
-    if upsert is None:
+    upsert_match = _UPSERT_PATTERN.search(sql)
+    if upsert_match is None:
         return True  # nothing is known about its key
-    key_place = upsert[1].replace(" ", "").split(",").index(upsert[2])
+    key_place = upsert_match[1].replace(" ", "").split(",").index(upsert_match[2])
     return len({values[key_place] for values in rows}) < len(rows)
 
 
@@ -344,8 +348,12 @@ class _NumberLoader(Loader):
     """Sums of whole numbers are whole numbers, as they are in SQLite."""
 
     def load(self, data: Any) -> int | float:
-        digits = bytes(data).decode()
-        return float(digits) if "." in digits or "E" in digits.upper() else int(digits)
+        number_text = bytes(data).decode()
+        return (
+            float(number_text)
+            if "." in number_text or "E" in number_text.upper()
+            else int(number_text)
+        )
 
 
 def _keep_json(data: str | bytes) -> str:

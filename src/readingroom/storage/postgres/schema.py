@@ -9,7 +9,7 @@ from readingroom.storage.errors import DatabaseFailed, SchemaTooNew
 SCHEMA_VERSION = 5
 """Raised with every migration; a process refuses a database with a higher one."""
 
-_MIGRATION_LOCK = 7_323_108_117_105_110  # any number that no other lock has
+_MIGRATION_LOCK_NUMBER = 7_323_108_117_105_110  # any number that no other lock has
 _POSTGRES_EXTENSIONS = ("vector", "btree_gist")
 
 _VERSION_TABLE_SQL = """
@@ -255,7 +255,7 @@ def migrate(connection: Any) -> None:
     extension is missing.
     """
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATION_LOCK,))
+        connection.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATION_LOCK_NUMBER,))
         connection.execute("CREATE SCHEMA IF NOT EXISTS readingroom")
         connection.execute(_VERSION_TABLE_SQL)
         version_row = connection.execute(

@@ -28,12 +28,12 @@ class SharedTables(StateTables):
     """Some tables of the shared database; who writes to them waits for whoever does already."""
 
     def __init__(
-        self, postgres_database: PostgresDatabase, store_name: str, subject_words: str
+        self, postgres_database: PostgresDatabase, store_name: str, tables_label: str
     ) -> None:
-        """`subject_words` is what the tables hold, for errors: "The jobs"."""
+        """`tables_label` is what the tables hold, for errors: "The jobs"."""
         self._database = postgres_database
         self._store_name = store_name
-        self._subject = subject_words
+        self._tables_label = tables_label
 
     def has_data(self) -> bool:
         return True
@@ -46,7 +46,7 @@ class SharedTables(StateTables):
             with self._database.lend_connection() as connection:
                 yield _CleaningConnection(connection)
         except DatabaseFailed as error:
-            raise StorageFailed(f"{self._subject} cannot be used: {error.message}") from error
+            raise StorageFailed(f"{self._tables_label} cannot be used: {error.message}") from error
 
     @contextmanager
     def begin_writing(self) -> Iterator["_CleaningConnection"]:
@@ -91,14 +91,14 @@ class SharedJobStore(JobStore):
         self,
         data_directory: Path,
         postgres_database: PostgresDatabase,
-        clock: Callable[[], float] | None = None,
+        clock_function: Callable[[], float] | None = None,
     ) -> None:
         """Files are written into the data directory while this process does their job.
 
-        Without `clock` it is the time of the database, whose clock all processes share.
+        Without `clock_function` it is the time of the database, whose clock all processes share.
         """
         shared_tables = SharedTables(postgres_database, "jobs", "The jobs")
-        super().__init__(data_directory, clock or shared_tables.read_clock, shared_tables)
+        super().__init__(data_directory, clock_function or shared_tables.read_clock, shared_tables)
 
     def take_over_jobs(self, job_kinds: Sequence[str]) -> None:
         """Do nothing: what another process has begun is its own until it falls silent."""
@@ -123,10 +123,12 @@ class SharedJobStore(JobStore):
     def _copy_files_to_folder(
         self, background_job: BackgroundJob, worker_name: str
     ) -> BackgroundJob:
-        job_folder = self._files_folder / background_job.kind / f"{background_job.id}-{worker_name}"
+        job_folder = (
+            self._job_files_folder / background_job.kind / f"{background_job.id}-{worker_name}"
+        )
         with (
             translate_os_errors("The files of the job cannot be kept"),
-            self._tables.begin_reading() as db,
+            self._state_tables.begin_reading() as db,
         ):
             shutil.rmtree(job_folder, ignore_errors=True)
             job_folder.mkdir(mode=0o700, parents=True)
@@ -138,15 +140,15 @@ class SharedJobStore(JobStore):
             for file_name, piece_number in piece_rows:
                 if not is_plain_name(file_name):
                     raise StorageFailed(f"{file_name[:100]!r} cannot be the name of a job's file")
-                content_row = db.execute(
+                piece_row = db.execute(
                     "SELECT content FROM job_files WHERE job_id = ? AND file_name = ? "
                     "AND piece_number = ?",
                     (background_job.id, file_name, piece_number),
                 ).fetchone()
-                if content_row is None:
+                if piece_row is None:
                     break  # the job has ended meanwhile
                 with (job_folder / file_name).open("ab") as job_file:
-                    job_file.write(content_row[0])
+                    job_file.write(piece_row[0])
         return replace(
             background_job, question={**background_job.question, "folder": str(job_folder)}
         )
@@ -158,14 +160,14 @@ class SharedJobStore(JobStore):
         if has_ended:
             self._run_write("DELETE FROM job_files WHERE job_id = ?", (job_id,))
 
-    def _give_up_hopeless(self, db: Any, now_seconds: float) -> None:
-        super()._give_up_hopeless(db, now_seconds)
+    def _fail_hopeless_jobs(self, db: Any, now_seconds: float) -> None:
+        super()._fail_hopeless_jobs(db, now_seconds)
         db.execute(
             "DELETE FROM job_files WHERE job_id IN (SELECT id FROM jobs WHERE state = 'failed')"
         )
 
     def _delete_folder(self, job_id: str) -> None:
-        for job_folder in self._files_folder.glob(f"*/{job_id}*"):
+        for job_folder in self._job_files_folder.glob(f"*/{job_id}*"):
             shutil.rmtree(job_folder, ignore_errors=True)
 
 
@@ -191,10 +193,12 @@ def open_grant_store(settings: RoomSettings) -> GrantStore:
     return GrantStore(settings.data, state_tables=shared_tables)
 
 
-def _find_shared_tables(settings: RoomSettings, table_name: str, label: str) -> SharedTables | None:
+def _find_shared_tables(
+    settings: RoomSettings, table_name: str, tables_label: str
+) -> SharedTables | None:
     """Return tables of the database that the settings name; None if they name none."""
     postgres_database = find_database(settings)
-    return SharedTables(postgres_database, table_name, label) if postgres_database else None
+    return SharedTables(postgres_database, table_name, tables_label) if postgres_database else None
 
 
 def list_collection_models(settings: RoomSettings) -> list[str]:

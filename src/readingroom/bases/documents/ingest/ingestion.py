@@ -264,7 +264,7 @@ class Ingestion:
             document_type=submission.document_type
             or ("other" if is_archive else parsed_document.classification.document_type),
             chunk_count=len(parsed_document.chunks),
-            ingested_at=self._context.now().isoformat(timespec="seconds"),
+            ingested_at=self._context.get_now().isoformat(timespec="seconds"),
             extraction_method=parsed_document.method,
             contains_drawings=parsed_document.contains_drawings,
             source_file=private_copy.file_name,
@@ -395,7 +395,7 @@ class Ingestion:
             outcome=unread_outcome,
             reason=unread_reason,
             message=unread_message,
-            at=self._context.now().isoformat(timespec="seconds"),
+            at=self._context.get_now().isoformat(timespec="seconds"),
         )
         await anyio.to_thread.run_sync(self._applications.add_unread_entry, unread_entry)
 

@@ -60,7 +60,7 @@ _BIOGUIDE_ID_PATTERN = re.compile(r"[A-Z]\d{6}", re.ASCII)
 class HouseVoteLoader:
     """`roll037.xml` of clerk.house.gov."""
 
-    format_id: ClassVar[str] = "house-vote/5"
+    format_id: ClassVar[str] = "house-vote/6"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
@@ -78,7 +78,7 @@ class HouseVoteLoader:
 class SenateVoteLoader:
     """`vote_108_2_00213.xml` of senate.gov."""
 
-    format_id: ClassVar[str] = "senate-vote/4"
+    format_id: ClassVar[str] = "senate-vote/5"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
@@ -123,7 +123,7 @@ def _parse_house_vote(
         ],
         amendment=find_text(metadata_element, "amendment-author"),
         totals=_read_totals(metadata_element.find("vote-totals/totals-by-vote"), "-total"),
-        party_totals=list(_read_party_totals(metadata_element)) or _count_by_party(member_votes),
+        printed_party_totals=list(_read_party_totals(metadata_element)),
     )
 
 
@@ -185,7 +185,6 @@ def _parse_senate_vote(vote_element: Element, file_stamp: FileStamp) -> Iterator
             present=_read_count(vote_element, "count/present"),
             not_voting=_read_count(vote_element, "count/absent"),
         ),
-        party_totals=_count_by_party(member_votes),
     )
 
 
@@ -260,6 +259,8 @@ def _build_vote(
     *,
     url: str,
     record_links: Sequence[RecordLink],
+    totals: VoteTotals,
+    printed_party_totals: Sequence[PartyTotals] = (),
     **record_fields: Any,
 ) -> ParsedRecord:
     congress, session_number, vote_number = congress_session_and_number
@@ -281,6 +282,11 @@ def _build_vote(
         session=session_number,
         number=vote_number,
         recorded=len(member_votes),
+        totals=totals,
+        party_totals=list(printed_party_totals) or _count_by_party(member_votes),
+        party_totals_of=None
+        if printed_party_totals or len(member_votes) >= sum(totals.model_dump().values())
+        else len(member_votes),
         **record_fields,
         **build_citation_fields(
             file_stamp,

@@ -43,7 +43,7 @@ class RecordRows:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._gives_columns = db.dialect.engine == "postgres"  # SQLite computes them in passing
-        items_sql = db.dialect.parameter_items
+        items_sql = db.dialect.parameter_items_sql
         # PostgreSQL reads an array by the index, however few rows a table had at first.
         self._in_list_sql = (
             f"= ANY (ARRAY({items_sql}))" if self._gives_columns else f"IN ({items_sql})"

@@ -1,9 +1,11 @@
 """Says of each source up to which day it is known to be complete, and how that is known."""
 
+from contextlib import closing
 from datetime import date
 
 from readingroom.bases.federal.schema.sources import SOURCES, Source
 from readingroom.bases.federal.schema.tables import CITATION_FIELDS
+from readingroom.bases.federal.store import FederalPlace, connect, translate_errors
 from readingroom.storage.database import Database
 
 _MAX_NEWEST_ROWS = 1_000
@@ -23,12 +25,41 @@ def update_source_counts(db: Database) -> None:
                 complete_up_to,
                 f"files of {record_source.complete_file_loader}",
             )
-        db.execute(
-            """UPDATE progress SET loaded_up_to =
-                   (SELECT complete_up_to FROM coverage WHERE coverage.source = progress.source)
-               WHERE source = ?""",
-            (record_source.name,),
-        )
+        if record_source.issue_loader:
+            _store_complete_days(db, record_source, record_source.issue_loader)
+        _copy_complete_date(db, record_source)
+
+
+def correct_dates_of_issues(place: FederalPlace) -> None:
+    """Correct the dates up to which an earlier version took single issues to make a source whole.
+
+    Raise StorageFailed when the records cannot be used.
+    """
+    issue_sources = [record_source for record_source in SOURCES if record_source.issue_loader]
+    with translate_errors(place), closing(connect(place)) as db:
+        if not any(_has_date_of_issues(db, record_source) for record_source in issue_sources):
+            return
+    with translate_errors(place), closing(connect(place, writing=True)) as db, db.transaction():
+        for record_source in issue_sources:
+            _store_complete_days(db, record_source, record_source.issue_loader or "")
+            _copy_complete_date(db, record_source)
+
+
+def _has_date_of_issues(db: Database, record_source: Source) -> bool:
+    coverage_row = db.execute(
+        "SELECT 1 FROM coverage WHERE source = ? AND known_by = ?",
+        (record_source.name, f"files of {record_source.issue_loader}"),
+    ).fetchone()
+    return coverage_row is not None
+
+
+def _copy_complete_date(db: Database, record_source: Source) -> None:
+    db.execute(
+        """UPDATE progress SET loaded_up_to =
+               (SELECT complete_up_to FROM coverage WHERE coverage.source = progress.source)
+           WHERE source = ?""",
+        (record_source.name,),
+    )
 
 
 def note_sync(db: Database, record_source: Source, since_day: date | None, sync_day: date) -> None:
@@ -83,6 +114,26 @@ def _find_complete_date(db: Database, record_source: Source) -> str | None:
         (f"{record_source.complete_file_loader}/%", _MAX_NEWEST_ROWS),
     ).fetchone()
     return complete_up_to or None
+
+
+def _store_complete_days(db: Database, record_source: Source, issue_loader: str) -> None:
+    """Store of which days all is here, where a source is known to be complete up to none.
+
+    A day's issue says nothing of the days before it.
+    """
+    first_day, last_day, day_count = db.execute(
+        f"""SELECT min(published_at), max(published_at), count(DISTINCT published_at)
+            FROM {record_source.name} WHERE status = 'active' AND loader LIKE ?""",
+        (f"{issue_loader}/%",),
+    ).fetchone()
+    issues_text = {0: None, 1: f"the issue of {first_day}"}.get(
+        day_count, f"{day_count:,} issues from {first_day} to {last_day}"
+    )
+    db.execute(
+        """UPDATE coverage SET complete_from = NULL, complete_up_to = NULL, known_by = ?
+           WHERE source = ? AND (known_by IS NULL OR known_by <> 'sync')""",
+        (issues_text, record_source.name),
+    )
 
 
 def _store_complete_dates(

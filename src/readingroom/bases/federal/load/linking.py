@@ -87,7 +87,7 @@ def link_offices(db: Database, name_index: NameIndex) -> None:
 
 def link_rulemakings(db: Database) -> None:
     """Link rules to the dockets that have the same RIN: both belong to one rulemaking."""
-    same_rin_sql = _SAME_RIN_SQL.format(join=db.dialect.join_in_order)
+    same_rin_sql = _SAME_RIN_SQL.format(join=db.dialect.join_in_order_sql)
     db.execute(
         f"""DELETE FROM links WHERE to_id IN (SELECT id FROM regulations_dot_gov_dockets)
             AND kind = 'docket' AND loader = 'rin'

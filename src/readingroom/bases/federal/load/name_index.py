@@ -105,7 +105,7 @@ class NameIndex:
     def _read_row_numbers(self, source_name: str, folded_names: Set[str]) -> dict[str, int]:
         name_rows = self._db.execute(
             f"""SELECT folded, name_row FROM names
-                WHERE source = ? AND folded IN ({self._db.dialect.parameter_items})""",
+                WHERE source = ? AND folded IN ({self._db.dialect.parameter_items_sql})""",
             (source_name, json.dumps(sorted(folded_names))),
         )
         return {name_row["folded"]: name_row["name_row"] for name_row in name_rows}

@@ -274,7 +274,7 @@ class SearchIndex:
 
     def _read_newest_chunk_number(self) -> int:
         # Not max(chunk): an index in memory may still have the number of a deleted chunk.
-        last_number_sql = self._db.dialect.read_last_number("chunks")
+        last_number_sql = self._db.dialect.build_last_number_sql("chunks")
         (newest_chunk_number,) = self._db.execute(last_number_sql).fetchone() or (0,)
         return int(newest_chunk_number)
 

@@ -206,7 +206,7 @@ class StepWriter(ABC):
         self._given_steps = self._list_untaken_steps()
         if not self._is_transaction_open():
             # Not deferred: a transaction that began by reading may not write after another one did.
-            self._db.execute(self._db.dialect.begin_write)
+            self._db.execute(self._db.dialect.begin_write_sql)
             self._db.execute("UPDATE generation SET value = value + 1")
             self._start_transaction()
             if self.on_transaction:
@@ -267,8 +267,8 @@ class StepWriter(ABC):
                     self._db.execute("COMMIT")  # of those before it
                 return
             self._search_index.index_new_passages()
-            if not is_flushed and self._db.dialect.commit_unflushed:
-                self._db.execute(self._db.dialect.commit_unflushed)
+            if not is_flushed and self._db.dialect.commit_unflushed_sql:
+                self._db.execute(self._db.dialect.commit_unflushed_sql)
             self._db.execute("COMMIT")
             self._given_steps.clear()
         except BaseException:

@@ -212,7 +212,7 @@ class Writer(StepWriter):
         of the same loader are withdrawn: another may know of more.
         """
         ids_json = json.dumps(sorted(remaining_ids))
-        in_file_sql = self._db.dialect.parameter_items
+        in_file_sql = self._db.dialect.parameter_items_sql
         stored_rows = self._db.execute(
             f"""SELECT id FROM {record_source.name} WHERE status = 'active' AND loader LIKE ?
                 AND ({complete_for_columns}) IN (
@@ -240,7 +240,7 @@ class Writer(StepWriter):
         A list of mostly former members says nothing about the current ones, and is ignored.
         """
         ids_json = json.dumps(sorted(remaining_ids))
-        in_file_sql = self._db.dialect.parameter_items
+        in_file_sql = self._db.dialect.parameter_items_sql
         (current_count,) = self._db.execute(
             f"""SELECT count(*) FROM {record_source.name}
                 WHERE current = 1 AND id IN ({in_file_sql})""",

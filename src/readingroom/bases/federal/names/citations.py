@@ -7,6 +7,7 @@ records print end in a title.
 import re
 from collections.abc import Sequence
 
+from readingroom.bases.federal.names.code_citations import find_cited_record
 from readingroom.bases.federal.schema.congress import BILL_LABELS
 from readingroom.bases.federal.schema.ids import FederalId, parse_bill_number, parse_federal_id
 from readingroom.bases.federal.schema.uncovered import refuse_uncovered_citation
@@ -40,6 +41,7 @@ def resolve_citation(db: Database, citation: str) -> FederalId:
             _find_by_beginning(citation)
             or _find_by_page(db, citation)
             or _find_by_words(db, citation)
+            or find_cited_record(db, citation)
         )
         if cited_id:
             return cited_id

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from readingroom.bases.federal.filters import RowFilter, build_row_filter
 from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.names.agencies import list_initials, match_agency_values
+from readingroom.bases.federal.names.scoring import EntityMatch
 from readingroom.bases.federal.names.stored_values import (
     FacetValues,
     ValueLookup,
@@ -275,8 +276,8 @@ _EXAMPLE_ID_BY_SOURCE = {
 
 
 def _find_sure_match(
-    entity_matches: Sequence[resolver.EntityMatch],
-) -> resolver.EntityMatch | None:
+    entity_matches: Sequence[EntityMatch],
+) -> EntityMatch | None:
     """Return the first match if it is good, and the others are far behind or of the past."""
     likely_matches = [
         entity_match for entity_match in entity_matches if entity_match.score >= _SURE_SCORE
@@ -290,7 +291,7 @@ def _find_sure_match(
     return None
 
 
-def _is_only_current(likely_matches: Sequence[resolver.EntityMatch]) -> bool:
+def _is_only_current(likely_matches: Sequence[EntityMatch]) -> bool:
     """Return whether the first alone sits now, of those who score as well."""
     return bool(likely_matches[0].record.get("current")) and not any(
         entity_match.record.get("current")
@@ -365,7 +366,7 @@ def _expand_alias(db: Database, filter_name: str, written_value: str) -> str:
         row = db.execute(
             f"""SELECT item.value ->> 'issue_code' AS code FROM lda_filings r,
                        {db.dialect.build_field_objects_sql("r.record", "activities")} item
-                WHERE item.value ->> 'issue' = ? {db.dialect.any_case} LIMIT 1""",
+                WHERE item.value ->> 'issue' = ? {db.dialect.any_case_sql} LIMIT 1""",
             (written_value,),
         ).fetchone()
         return str(row["code"]) if row else written_value

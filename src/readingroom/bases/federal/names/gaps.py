@@ -6,12 +6,16 @@ from typing import Any
 from pydantic_core import from_json
 
 from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.names.code_citations import describe_cited_record
+from readingroom.bases.federal.names.scoring import EntityMatch
 from readingroom.bases.federal.names.stored_values import ColumnValues
 from readingroom.bases.federal.query.votes import describe_missing_voters
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable
+from readingroom.bases.federal.schema.uncovered import describe_uncovered
 from readingroom.storage.database import Database
 
 _MAX_READ_VALUES, _MAX_NEAREST_VALUES = 50_000, 6
+_MAX_SCORE_APART = 0.01  # of names that may be meant alike
 # Fields that many loaded records do not state, each as SQL that such records pass.
 _UNSTATED_SQL_BY_FIELD = {
     ("bills", "outcome"): "outcome IS NULL",
@@ -38,7 +42,35 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
         _describe_missing_number(db, table, filters)
         or _describe_unstated_field(db, table, filters)
         or _describe_undated(db, table, filters)
+        or _describe_complete_days(db, table)
     )
+
+
+def describe_name_gaps(
+    db: Database, query_text: str, name_matches: Sequence[EntityMatch]
+) -> str | None:
+    """Return what to tell of a name that is a citation, or names several committees alike."""
+    return (
+        describe_uncovered(query_text)
+        or describe_cited_record(db, query_text)
+        or _describe_ambiguity(name_matches)
+    )
+
+
+def _describe_ambiguity(name_matches: Sequence[EntityMatch]) -> str | None:
+    likeliest_matches = [
+        match
+        for match in name_matches
+        if match.score > name_matches[0].score - _MAX_SCORE_APART
+        and match.record.get("source") == "committees"
+    ]
+    if len(likeliest_matches) < 2:
+        return None
+    names_text = "; ".join(
+        f"{match.id} ({match.record['title']}{'' if match.record['current'] else ', of the past'})"
+        for match in likeliest_matches[:_MAX_NEAREST_VALUES]
+    )
+    return f"Several committees may be meant: {names_text}. Say the chamber or the whole name."
 
 
 def describe_search_gaps(
@@ -127,3 +159,16 @@ def _describe_undated(db: Database, table: RecordTable, filters: Mapping[str, An
     if not undated_count:
         return None
     return f"{undated_count:,} more {table.slug} that pass the other filters bear no date here."
+
+
+def _describe_complete_days(db: Database, table: RecordTable) -> str | None:
+    """Return of which days a source of issues is complete, where it is not up to a day."""
+    coverage_row = db.execute(
+        "SELECT known_by FROM coverage WHERE source = ? AND complete_up_to IS NULL", (table.name,)
+    ).fetchone()
+    if coverage_row is None or coverage_row["known_by"] is None:
+        return None
+    return (
+        f"Of {table.slug}, all of {coverage_row['known_by']} is loaded; of other days, nothing "
+        "is known to be complete here."
+    )

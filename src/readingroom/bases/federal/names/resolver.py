@@ -1,7 +1,6 @@
 """Finds the records of a registry that a name may mean, best first, and says why."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations, islice
 from typing import Any
 
@@ -16,11 +15,14 @@ from readingroom.bases.federal.names.scoring import (
     COMMITTEE_INITIALS,
     MIN_SCORE,
     Candidate,
+    EntityMatch,
     combine_scores,
     explain_words,
     is_of_other_chamber,
     is_subcommittee,
     make_candidate,
+    make_sort_key,
+    rescale_match,
     score_record,
     select_candidates,
 )
@@ -52,22 +54,12 @@ _MAX_PARENTS = 12
 _SUBCOMMITTEE_FACTOR = 0.9
 # What a committee of the past scores compared with one that sits.
 _PAST_COMMITTEE_FACTOR = 0.95
+# What a name that a committee had scores, compared with one that another has today.
+_FORMER_NAME_FACTOR = 0.85
 _SURNAME_ONLY_FACTOR = 0.92  # of whom a file says no more: others have the name too
 
 NameWords = tuple[str, ...]
 """A name as folded words."""
-
-
-@dataclass(frozen=True, slots=True)
-class EntityMatch:
-    """A record that may be meant: how surely, and why."""
-
-    id: str
-    score: float
-    reasons: list[str]
-    record: dict[str, Any]
-    name_length: int = 1
-    """How many words the name has that led to the record."""
 
 
 # --- the answer ---
@@ -102,7 +94,7 @@ def resolve_name(
     entity_matches = (
         entity_match for entity_match in best_by_id.values() if entity_match.score >= MIN_SCORE
     )
-    return sorted(entity_matches, key=_sort_key)
+    return sorted(entity_matches, key=make_sort_key)
 
 
 def _keep_best(best_by_id: dict[str, EntityMatch], entity_matches: Iterable[EntityMatch]) -> None:
@@ -110,24 +102,6 @@ def _keep_best(best_by_id: dict[str, EntityMatch], entity_matches: Iterable[Enti
         previous_match = best_by_id.get(entity_match.id)
         if previous_match is None or entity_match.score > previous_match.score:
             best_by_id[entity_match.id] = entity_match
-
-
-def _sort_key(entity_match: EntityMatch) -> tuple[Any, ...]:
-    """Sort by score; of equals, those in office and whole committees first, then the newest."""
-    record = entity_match.record
-    return (
-        -entity_match.score,
-        not record.get("current", True),
-        bool(record.get("stub")),
-        bool(record.get("parent_id")),
-        entity_match.name_length,
-        _make_newest_first_key(record.get("published_at")),
-        entity_match.id,
-    )
-
-
-def _make_newest_first_key(iso_day: str | None) -> tuple[int, ...]:
-    return tuple(-ord(letter) for letter in iso_day) if iso_day else (0,)
 
 
 # --- ways to match ---
@@ -199,13 +173,17 @@ def _match_popular_names(
 ) -> Iterator[EntityMatch]:
     """What everybody calls a record, though no official file does."""
     name_context = NameContext(db, source.name, query.name_texts)
-    for popular_name, record_id in load_vocabulary().popular_names.get(source.name, {}).items():
-        candidate = make_candidate(fold.fold_name(popular_name), query)
-        if candidate.best_score >= _SURE_SCORE:
-            for found_id, record in _read_records(db, source, ("id = ?", record_id), row_filter):
-                yield from _match_record(
-                    name_context, query, candidate, popular_name, found_id, record
-                )
+    vocabulary = load_vocabulary()
+    former_names = vocabulary.former_names.get(source.name, {})
+    popular_names = vocabulary.popular_names.get(source.name, {})
+    for name_form, record_id in (*popular_names.items(), *former_names.items()):
+        candidate = make_candidate(fold.fold_name(name_form), query)
+        if candidate.best_score < _SURE_SCORE:
+            continue
+        for found_id, record in _read_records(db, source, ("id = ?", record_id), row_filter):
+            for match in _match_record(name_context, query, candidate, name_form, found_id, record):
+                is_former_name = name_form in former_names
+                yield rescale_match(match, _FORMER_NAME_FACTOR) if is_former_name else match
 
 
 def _match_by_parents(
@@ -386,7 +364,7 @@ def _filter_names(
     if not row_filter.filters:
         yield from name_rows
         return
-    join_sql = db.dialect.join_in_order
+    join_sql = db.dialect.join_in_order_sql
     has_record_sql = f"""SELECT 1 FROM name_forms f {join_sql} {source.name} r ON r.id = f.record_id
                      WHERE f.name_row = ? AND {row_filter.sql} LIMIT 1"""
     for name_row in name_rows:
@@ -443,7 +421,7 @@ def _read_named_records(
     if not name_rows:
         return
     # The name first, however good the index of newest records looks.
-    join_sql = db.dialect.join_in_order
+    join_sql = db.dialect.join_in_order_sql
     rows = db.execute(
         f"""SELECT name_row, form, id, record, place FROM (
                 SELECT f.name_row, f.form, r.id, r.record, row_number() OVER (

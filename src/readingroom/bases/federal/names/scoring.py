@@ -1,7 +1,7 @@
 """How well a record explains a query: by its own name, else by its context."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +28,18 @@ _KIND_WEIGHT, _WRONG_KIND_WEIGHT = 0.15, 0.05
 """Weights of a word for a kind of record, when the record confirms it and when it does not."""
 # Weight of a word like `Mass` or `Sen.`, compared with 1 for a name.
 _MEANING_WEIGHT = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMatch:
+    """A record that may be meant: how surely, and why."""
+
+    id: str
+    score: float
+    reasons: list[str]
+    record: dict[str, Any]
+    name_length: int = 1
+    """How many words the name has that led to the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +174,12 @@ def _score_by_words(
     word_matches = candidate.similarity.word_matches
     parents: list[Parent] = []
     context_matches: Sequence[WordMatch | None] = candidate.query.no_matches
-    is_exact = all(word_match and word_match.score == 1.0 for word_match in word_matches)
+    # Whether its own name has every word of the query that is more than the word for its kind.
+    is_exact = all(
+        (word_match and word_match.score == 1.0)
+        or (query_word.meaning == ("kind", "subcommittee") and is_subcommittee(record))
+        for query_word, word_match in zip(candidate.query.words, word_matches, strict=True)
+    )
     # A variant has other words than the query that the context was made for.
     if candidate.query is query and not is_exact:
         parents = name_context.find_parents(record)
@@ -340,3 +357,32 @@ def _compute_weight_in_query(query_word: QueryWord, word_score: float) -> float:
         return _KIND_WEIGHT if word_score else _WRONG_KIND_WEIGHT
     word_weight = compute_word_weight(query_word.text)
     return _MEANING_WEIGHT if query_word.meaning and word_weight == 1.0 else word_weight
+
+
+def make_sort_key(entity_match: EntityMatch) -> tuple[Any, ...]:
+    """Sort by score; of equals, those in office and whole committees first, then the newest.
+
+    Of members in office, those who have served longest are the best known.
+    """
+    record = entity_match.record
+    office_terms = record.get("terms") if record.get("current") else None
+    first_day = office_terms[0]["start"] if office_terms else None
+    return (
+        -entity_match.score,
+        not record.get("current", True),
+        bool(record.get("stub")),
+        bool(record.get("parent_id")),
+        entity_match.name_length,
+        first_day or "9999",
+        _make_newest_first_key(record.get("published_at")),
+        entity_match.id,
+    )
+
+
+def _make_newest_first_key(iso_day: str | None) -> tuple[int, ...]:
+    return tuple(-ord(letter) for letter in iso_day) if iso_day else (0,)
+
+
+def rescale_match(entity_match: EntityMatch, factor: float) -> EntityMatch:
+    """Return a match whose score counts so much less."""
+    return replace(entity_match, score=round(entity_match.score * factor, 4))

@@ -192,7 +192,7 @@ class Aggregator:
             else:
                 # From the records to their values: the other way round, each value would search
                 # an index for its record that is not sorted by id.
-                from_sql += f""" {self._db.dialect.join_in_order}
+                from_sql += f""" {self._db.dialect.join_in_order_sql}
                     (SELECT id AS facet_id, value AS facet_value FROM ({facet.sql}))
                     ON facet_id = r.id"""
                 group_column = "facet_value"
@@ -251,7 +251,7 @@ class Aggregator:
 
         The rows of a filter are counted only until they cannot be the cheaper way any more.
         """
-        build_index_hint = self._db.dialect.build_index_hint
+        build_index_hint = self._db.dialect.build_index_hint_sql
         index_hint = build_index_hint(record_table.facts_index) if record_table.facts_index else ""
         (row_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
         row_count = row_count or 0

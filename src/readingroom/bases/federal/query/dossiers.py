@@ -481,7 +481,7 @@ def _build_section(
             list_path,
             **query_params,
             limit=MAX_SECTION_ITEMS,
-            cursor=cursors.encode(list_name, after_key),
+            cursor=cursors.encode(cursors.name_list(list_name, query_params), after_key),
         )
     return Section(
         items=section_items, total=total_count, truncated=after_key is not None, more_url=more_url

@@ -46,6 +46,9 @@ SOURCE_AND_TABLE_BY_PAGE: dict[type[Answer], tuple[str, str]] = {
 }
 """Pages of what belongs to a record: the source of the record, and the table of the rows."""
 
+ALL_CHANGES = "changes"
+"""The name of the list of all changes, whatever their source and kind."""
+
 _ROLL_CALL_FIELDS = ("voted_at", "question", "result", "bills", "title", "url")
 
 
@@ -70,7 +73,9 @@ def list_records(
         filters_read=find_reinterpreted_values(row_filter.filters, stored_filter.filters),
         loaded_up_to=store.read_progress(db, record_source).loaded_up_to,
         note=describe_gaps(db, record_source.record_table, stored_filter.filters),
-        **build_next_page_fields(record_source.name, record_page.after_key),
+        **build_next_page_fields(
+            cursors.name_list(record_source.name, row_filter.filters), record_page.after_key
+        ),
     )
 
 
@@ -178,7 +183,10 @@ def list_members(
         congress=members_congress,
         loaded_up_to=loaded_up_to,
         note=describe_missing_roster(total_count, members_congress),
-        **build_next_page_fields(f"committee_members:{record_id}", member_page.after_key),
+        **build_next_page_fields(
+            cursors.name_list(f"committee_members:{record_id}", {"congress": congress}),
+            member_page.after_key,
+        ),
     )
 
 
@@ -202,7 +210,10 @@ def list_member_votes(
         total=total_count,
         loaded_up_to=store.read_progress(db, SOURCES_BY_NAME["roll_call_votes"]).loaded_up_to,
         note=describe_missing_votes(total_count, congress),
-        **build_next_page_fields(f"member_votes:{record_id}", vote_page.after_key),
+        **build_next_page_fields(
+            cursors.name_list(f"member_votes:{record_id}", {"congress": congress}),
+            vote_page.after_key,
+        ),
     )
 
 
@@ -255,7 +266,9 @@ def list_links(
         total=total_count,
         id=record_fields["id"],
         loaded_up_to=record_fields["loaded_up_to"],
-        **build_next_page_fields(f"links:{record_id}", last_key),
+        **build_next_page_fields(
+            cursors.name_list(f"links:{record_id}", {"kind": link_kind}), last_key
+        ),
     )
 
 
@@ -270,7 +283,8 @@ def list_changes(
     change_rows, last_number, has_more = changes.read_change_page(
         db, since_day, record_source, change_kind, max_results, after_key
     )
-    resume_cursor = cursors.encode("changes", (last_number,)) if last_number else None
+    list_name = name_changes_list(record_source, change_kind)
+    resume_cursor = cursors.encode(list_name, (last_number,)) if last_number else None
     return ChangePage(
         results=[Change(**change_row) for change_row in change_rows],
         next_cursor=resume_cursor if has_more else None,
@@ -280,9 +294,16 @@ def list_changes(
     )
 
 
-def make_name_list(record_source: Source, query_text: str) -> str:
-    """Return the name of a list of matches: each registry and each query has its own."""
-    return f"names:{record_source.name}:{zlib.crc32(query_text.encode('utf-8', 'replace'))}"
+def name_changes_list(record_source: Source | None, change_kind: ChangeKind | None) -> str:
+    """Return the name of a list of changes; the day it begins with is not part of it."""
+    source_name = record_source.name if record_source else None
+    return cursors.name_list(ALL_CHANGES, {"source": source_name, "kind": change_kind})
+
+
+def make_name_list(record_source: Source, query_text: str, list_filters: Mapping[str, Any]) -> str:
+    """Return the name of a list of matches: each registry, query and filter has its own."""
+    query_checksum = zlib.crc32(query_text.encode("utf-8", "replace"))
+    return cursors.name_list(f"names:{record_source.name}:{query_checksum}", list_filters)
 
 
 def build_next_match_fields(list_name: str, page_slice: slice, match_count: int) -> dict[str, Any]:

@@ -64,7 +64,10 @@ def list_voters(
     roll_call = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], vote_id)
     parsed_filters = parse_filters(MEMBER_VOTES, {**(filter_values or {}), "vote_id": vote_id})
     row_filter = resolve_filters(db, MEMBER_VOTES, parsed_filters)
-    (after_key,) = cursors.decode(f"roll_call_members:{vote_id}", page_cursor, int) or (0,)
+    list_name = cursors.name_list(
+        f"roll_call_members:{vote_id}", {**parsed_filters.filters, "vote_id": None}
+    )
+    (after_key,) = cursors.decode(list_name, page_cursor, int) or (0,)
     (total_count,) = db.execute(
         f"SELECT count(*) FROM member_votes WHERE {row_filter.sql}", row_filter.values
     ).fetchone()
@@ -80,7 +83,7 @@ def list_voters(
             {field_name: voter_row[field_name] for field_name in _VOTER_FIELDS}
             for voter_row in voter_rows[:max_results]
         ],
-        f"roll_call_members:{vote_id}",
+        list_name,
         last_key,
         id=vote_id,
         part="members",
@@ -102,17 +105,18 @@ def list_link_cards(
 ) -> RecordList:
     """List what a record is linked to, then its sponsors and cosponsors, with the evidence."""
     record_fields = store.read_record(db, record_source, record_id)
+    list_name = cursors.name_list(f"links:{record_id}", {"kind": kind_filter})
     found_links, last_key, total_count = list_links_and_sponsors(
         db,
         record_id,
         kind_filter,
         max_results,
-        cursors.decode(f"links:{record_id}", page_cursor, str, str),
+        cursors.decode(list_name, page_cursor, str, str),
     )
     return build_list(
         record_source.name,
         [make_card(asdict(found_link)) for found_link in found_links],
-        f"links:{record_id}",
+        list_name,
         last_key,
         id=record_id,
         part="links",
@@ -126,7 +130,8 @@ def list_voting_alike(
 ) -> RecordList:
     """List who voted most often as a member did, and over how many votes of which days."""
     store.read_record(db, SOURCES_BY_NAME["legislators"], bioguide_id)
-    (start_index,) = cursors.decode(f"voted_alike:{bioguide_id}", page_cursor, int) or (0,)
+    list_name = cursors.name_list(f"voted_alike:{bioguide_id}", {"congress": congress})
+    (start_index,) = cursors.decode(list_name, page_cursor, int) or (0,)
     alike_members, total_count = list_members_voting_alike(
         db, bioguide_id, congress, max_results, start_index
     )
@@ -134,7 +139,7 @@ def list_voting_alike(
     return build_list(
         "legislators",
         alike_members,
-        f"voted_alike:{bioguide_id}",
+        list_name,
         (end_index,) if end_index < total_count else None,
         id=bioguide_id,
         part="voted_alike",
@@ -158,7 +163,11 @@ def list_committee_actions(
     """
     committee_record = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
     day_filters = validate_model(SourceFilters, filter_values)
-    (start_index,) = cursors.decode(f"committee_actions:{committee_id}", page_cursor, int) or (0,)
+    list_name = cursors.name_list(
+        f"committee_actions:{committee_id}",
+        {"since": day_filters.since, "until": day_filters.until},
+    )
+    (start_index,) = cursors.decode(list_name, page_cursor, int) or (0,)
     all_actions = (*_read_bill_activities(db, committee_id), *_read_meetings(db, committee_id))
     dated_actions = sorted(
         (
@@ -173,7 +182,7 @@ def list_committee_actions(
     return build_list(
         "committees",
         dated_actions[start_index:end_index],
-        f"committee_actions:{committee_id}",
+        list_name,
         (end_index,) if end_index < len(dated_actions) else None,
         id=committee_id,
         part="actions",

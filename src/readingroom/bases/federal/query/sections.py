@@ -116,13 +116,27 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
         heading_match[1]: heading_index
         for heading_index, heading_match in enumerate(heading_matches)
     }
-    # A line of the contents is short, and its section comes later; a short section stays.
+    capital_starts = {heading_match.start() for heading_match in capital_matches}
+    capital_headings = {_fold_heading(heading_match) for heading_match in capital_matches}
+    # The contents are not in capitals. A line of them is short, and its section comes later, or
+    # says what a heading in capitals says; a short section stays.
     return [
         heading_match
         for heading_index, heading_match in enumerate(heading_matches)
-        if not is_short_by_index[heading_index]
-        or last_index_by_number[heading_match[1]] == heading_index
+        if heading_match.start() in capital_starts
+        or (
+            (
+                not is_short_by_index[heading_index]
+                or last_index_by_number[heading_match[1]] == heading_index
+            )
+            and _fold_heading(heading_match) not in capital_headings
+        )
     ]
+
+
+def _fold_heading(heading_match: re.Match[str]) -> tuple[str, str]:
+    """Return the number of a section and its heading, without the text that follows on its line."""
+    return heading_match[1], heading_match[2].partition(".")[0].strip().casefold()
 
 
 def find_section(body_text: str, wanted_section: str) -> TextSection:

@@ -36,6 +36,8 @@ class NameVocabulary:
     """By registry, the words that only say what kind of record is wanted."""
     popular_names: Mapping[str, Mapping[str, str]]
     """By registry, names that no official file has, each with the id of its record."""
+    former_names: Mapping[str, Mapping[str, str]]
+    """By registry, names that records had, where no official file says so."""
     value_aliases: Mapping[str, Mapping[str, str]]
     """By filter, codes and abbreviations in lower case, each with the words it stands for."""
     codes_by_state_words: Mapping[tuple[str, ...], str]
@@ -68,6 +70,7 @@ def load_vocabulary() -> NameVocabulary:
             for registry_name, kind_words in vocabulary_tables["kinds"].items()
         },
         popular_names=vocabulary_tables["popular_names"],
+        former_names=vocabulary_tables["former_names"],
         value_aliases=vocabulary_tables["value_aliases"],
         codes_by_state_words=code_by_lowered_code | code_by_state_name,
         equivalents_by_name=_group_nicknames(vocabulary_tables["nicknames"]["groups"].split("\n")),

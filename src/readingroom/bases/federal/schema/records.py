@@ -543,6 +543,11 @@ class RollCall(Record):
         default_factory=list,
         description="As the file prints them, or counted from its members where it prints none.",
     )
+    party_totals_of: int | None = Field(
+        None,
+        description="Of how many members' votes `party_totals` were counted, where these are not "
+        "all that `totals` has. Null where they are of the whole vote.",
+    )
     recorded: int = Field(0, description="How many members' votes are here.")
 
 

@@ -148,6 +148,8 @@ class Source:
     complete_file_loader: str | None = None
     """The loader each of whose files has every record up to its date: the source is complete up to
     the newest of these dates."""
+    issue_loader: str | None = None
+    """The loader each of whose files has every record of one day, and says nothing of others."""
     series_column: str | None = None
     """A column that is equal for records that replace each other: the newest one is active."""
     includes: tuple[str, ...] = ()
@@ -263,7 +265,7 @@ SOURCES = (
                     "cosponsor",
                     "SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors",
                     f"""SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors
-                        {SQLITE.build_index_hint("bill_cosponsors_person")}""",
+                        {SQLITE.build_index_hint_sql("bill_cosponsors_person")}""",
                 ),
             ),
             sums=(
@@ -300,14 +302,14 @@ SOURCES = (
         Rule,
         (_TYPE_COLUMN, Column("subtype")),
         ("fr", "rules"),
-        complete_file_loader="register-issue",
+        issue_loader="register-issue",
         # The President's documents are printed there, but are records of a source of their own.
         includes=("presidential_documents",),
         plan=AggregationPlan(
             facets=(
                 Facet(
                     "agency",
-                    f"""SELECT r.id AS id, j.value {SQLITE.any_case} AS value
+                    f"""SELECT r.id AS id, j.value {SQLITE.any_case_sql} AS value
                         FROM federal_register r,
                              {SQLITE.build_field_items_sql("r.record", "agency_slugs")} j""",
                 ),
@@ -322,7 +324,7 @@ SOURCES = (
         PresidentialDocument,
         (_TYPE_COLUMN, Column("president")),
         ("presdoc", "presdocs"),
-        complete_file_loader="register-issue",
+        issue_loader="register-issue",
     ),
     Source(
         "congressional_record",
@@ -514,7 +516,7 @@ SOURCES = (
                 Facet(
                     "issue",
                     f"""SELECT DISTINCT r.id AS id,
-                               (j.value ->> 'issue_code') {SQLITE.any_case} AS value
+                               (j.value ->> 'issue_code') {SQLITE.any_case_sql} AS value
                         FROM lda_filings r,
                              {SQLITE.build_field_objects_sql("r.record", "activities")} j""",
                 ),

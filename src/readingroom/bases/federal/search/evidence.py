@@ -105,6 +105,6 @@ def _read_records(db: Database, chunk_numbers: Sequence[int]) -> list[Row]:
                 length(p.abstract) + length(p.body) AS characters,
                 (SELECT count(*) FROM chunks k WHERE k.doc = c.doc) AS passages
             FROM chunks c JOIN passages p USING (chunk) JOIN documents d USING (doc)
-            WHERE c.chunk IN ({db.dialect.parameter_numbers})""",
+            WHERE c.chunk IN ({db.dialect.parameter_numbers_sql})""",
         (json.dumps(list(chunk_numbers)),),
     ).fetchall()

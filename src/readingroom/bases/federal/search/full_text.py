@@ -10,7 +10,7 @@ from typing import Any
 
 from readingroom.bases.federal.schema.lengths import MAX_SEARCHED_CHARS
 from readingroom.bases.federal.search.name_copy import name_copies
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import get_shared_stemmer
 from readingroom.engine.words import LexicalQuery, parse_query
 from readingroom.storage.database import Database
 from readingroom.storage.postgres.encoding import (
@@ -53,7 +53,9 @@ def prepare_passage_words(passages: Sequence[Sequence[Any]]) -> Callable[[Databa
 
     Each passage begins with its number. Only the database is left to do something then.
     """
-    stems_of_texts = shared_stemmer().split_each(chain.from_iterable(row[1:] for row in passages))
+    stems_of_texts = get_shared_stemmer().stem_all_words_of_each(
+        chain.from_iterable(row[1:] for row in passages)
+    )
     field_count = len(FIELD_WEIGHTS)
     stemmed_rows = [
         (row[0], stems_of_texts[field_count * row_index : field_count * (row_index + 1)])
@@ -98,7 +100,9 @@ def count_passages_with_word(db: Database, counted_word: str) -> int:
             "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?", (f'"{counted_word}"',)
         ).fetchone()
         return int(passage_count)
-    word_stems = [cut_stem(word_stem) for word_stem in shared_stemmer().split_all(counted_word)]
+    word_stems = [
+        cut_stem(word_stem) for word_stem in get_shared_stemmer().stem_all_words(counted_word)
+    ]
     return min(_count_passages_by_stem(db, word_stems).values(), default=0) if word_stems else 0
 
 
@@ -108,7 +112,7 @@ def _rank_passages(
     passage_count, token_count = db.execute(
         "SELECT passages, tokens FROM passage_totals"
     ).fetchone()
-    split_stems = shared_stemmer().split_all
+    split_stems = get_shared_stemmer().stem_all_words
     query_text = " ".join((*lexical_query.words, *lexical_query.phrases))
     word_stems = list(dict.fromkeys(cut_stem(word_stem) for word_stem in split_stems(query_text)))
     passage_count_by_stem = _count_passages_by_stem(db, word_stems)

@@ -123,7 +123,7 @@ class NameCopies:
             "FROM generation"
         ).fetchone()
         with self._lock:
-            source_key = (db.address, database_id, first_row)
+            source_key = (db.database_url, database_id, first_row)
             names = self._names_by_source.setdefault(source_key, _SourceNames())
             self._names_by_source.move_to_end(source_key)
             while len(self._names_by_source) > _MAX_COPIES:

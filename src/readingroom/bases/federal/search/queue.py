@@ -203,7 +203,7 @@ def _read_waiting_passages(db: Database, document_numbers: list[int]) -> list[Ro
     }
     waiting_rows = db.execute(
         f"""SELECT c.doc, {PASSAGE_COLUMNS} {_UNEMBEDDED_SQL}
-           AND c.doc IN ({db.dialect.parameter_numbers}) AND {_NOT_LEASED_SQL}""",
+           AND c.doc IN ({db.dialect.parameter_numbers_sql}) AND {_NOT_LEASED_SQL}""",
         (*_EMBEDDED_SOURCES, json.dumps(document_numbers)),
     ).fetchall()
     return sorted(waiting_rows, key=lambda row: (place_by_document[row["doc"]], row["chunk"]))

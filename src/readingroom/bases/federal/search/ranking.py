@@ -140,7 +140,7 @@ def rank_records(
             document_number_by_chunk_id[scored_passage.passage_id],
             int(scored_passage.passage_id),
             scored_passage.score,
-            scored_passage.parts,
+            scored_passage.score_parts,
         )
         for scored_passage in (*named_passages, *other_passages)
     ]
@@ -251,7 +251,7 @@ def _judge_passages(
 def _read_passages(db: Database, chunk_ids: Iterable[str]) -> list[Row]:
     return db.execute(
         f"""SELECT {PASSAGE_COLUMNS} FROM chunks c JOIN passages p USING (chunk)
-            WHERE c.chunk IN ({db.dialect.parameter_numbers}) ORDER BY c.chunk""",
+            WHERE c.chunk IN ({db.dialect.parameter_numbers_sql}) ORDER BY c.chunk""",
         (json.dumps([int(chunk_id) for chunk_id in chunk_ids]),),
     ).fetchall()
 
@@ -273,7 +273,7 @@ class _WordStatistics:
         self._words_by_stem = map_stems_to_words(query_text)
         self._passage_count_by_stem: dict[str, int] = {}
 
-    def frequencies(self, word_stems: Sequence[str]) -> Mapping[str, int]:
+    def read_document_frequencies(self, word_stems: Sequence[str]) -> Mapping[str, int]:
         for word_stem in word_stems:
             if word_stem not in self._passage_count_by_stem:
                 # A stem of the vocabulary stands for its word, which FTS5 cuts to nearly the same.
@@ -305,7 +305,7 @@ def _read_titles(db: Database, document_numbers: Sequence[int]) -> list[tuple[in
     """Return the titles of records as they are searched: one a line."""
     title_rows = db.execute(
         f"""SELECT c.doc, p.title FROM chunks c JOIN passages p USING (chunk)
-            WHERE c.doc IN ({db.dialect.parameter_numbers})
+            WHERE c.doc IN ({db.dialect.parameter_numbers_sql})
                 AND c.part = 'head' AND c.ordinal = 0""",
         (json.dumps(document_numbers),),
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.search.full_text import find_names_with_word
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import get_shared_stemmer
 from readingroom.protocol.search import Citation, Hit
 from readingroom.storage.database import Database
 
@@ -37,7 +37,9 @@ _HIDDEN_FIELDS = frozenset(
 
 def find_registry_records(db: Database, query_text: str, max_results: int) -> list[Hit]:
     """Return the records whose names share most with the query, rare words counting more."""
-    query_stems = dict.fromkeys(shared_stemmer().split_stems(query_text)[:_MAX_QUERY_STEMS])
+    query_stems = dict.fromkeys(
+        get_shared_stemmer().stem_significant_words(query_text)[:_MAX_QUERY_STEMS]
+    )
     score_by_name_row: defaultdict[int, float] = defaultdict(float)
     source_by_name_row: dict[int, str] = {}
     match_count_by_name_row: Counter[int] = Counter()
@@ -78,11 +80,11 @@ def _find_names(db: Database, word_stem: str) -> list[tuple[int, str]]:
 
 
 def _find_named_sources(query_stems: Mapping[str, None]) -> set[str]:
-    word_stemmer = shared_stemmer()
+    word_stemmer = get_shared_stemmer()
     return {
         source_name
         for source_name, kind_words in _KIND_WORDS_BY_SOURCE.items()
-        if query_stems.keys() & set(word_stemmer.split_stems(kind_words))
+        if query_stems.keys() & set(word_stemmer.stem_significant_words(kind_words))
     }
 
 

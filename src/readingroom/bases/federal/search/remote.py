@@ -66,7 +66,7 @@ class FederalPassages:
         with self._open_records() as db:
             passage_rows = db.execute(
                 f"""SELECT {PASSAGE_COLUMNS} FROM chunks c JOIN passages p USING (chunk)
-                    WHERE c.chunk IN ({db.dialect.parameter_numbers})
+                    WHERE c.chunk IN ({db.dialect.parameter_numbers_sql})
                         AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.chunk = c.chunk)""",
                 (json.dumps(list(passage_ids)),),
             )

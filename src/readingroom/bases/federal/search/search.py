@@ -374,7 +374,7 @@ def _read_record_hits(
     passage_rows = db.execute(
         f"""SELECT d.id, d.source, c.part, passages.* FROM chunks c
             JOIN passages USING (chunk) JOIN documents d USING (doc)
-            WHERE c.chunk IN ({db.dialect.parameter_numbers})""",
+            WHERE c.chunk IN ({db.dialect.parameter_numbers_sql})""",
         (json.dumps(chunk_numbers),),
     )
     row_by_chunk = {passage_row["chunk"]: passage_row for passage_row in passage_rows}

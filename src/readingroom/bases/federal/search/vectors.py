@@ -163,7 +163,7 @@ def embed_passages(
             text_batches = (
                 (passage_rows, [build_embedded_text(passage_row) for passage_row in passage_rows])
                 for passage_rows in _claim_batches(
-                    db, embedding_queue, lease_id, embedder.batch_texts
+                    db, embedding_queue, lease_id, embedder.texts_per_batch
                 )
             )
             for passage_rows, vector_matrix in embedder.embed_stream(text_batches):
@@ -255,7 +255,7 @@ def _read_metadata(db: Database, document_numbers: set[int]) -> dict[int, dict[s
     """Return the fields of these records that filters use."""
     document_numbers_json = json.dumps(sorted(document_numbers))
     metadata_by_document: dict[int, dict[str, Any]] = {}
-    numbers_sql = db.dialect.parameter_numbers
+    numbers_sql = db.dialect.parameter_numbers_sql
     for document_row in db.execute(
         f"SELECT doc, source, published_at FROM documents WHERE doc IN ({numbers_sql})",
         (document_numbers_json,),

@@ -119,10 +119,10 @@ class OfflineIndex:
                     str(chunk_metadata["heading"]),
                     str(chunk_metadata["anchor"]),
                     chunk_hit.score,
-                    chunk_hit.parts.semantic,
+                    chunk_hit.score_parts.semantic,
                 ),
             )
-        degraded_reason = chunk_ranking.degraded
+        degraded_reason = chunk_ranking.degraded_reason
         if search_mode == "lexical":
             degraded_reason = "No passage has a vector yet; readingroom guidance sync makes them"
         elif library_status.embedded < library_status.passages:
@@ -179,7 +179,7 @@ class OfflineIndex:
                 + word_weight * relative_word_score
                 - _LENGTH_PENALTY * math.log(passage_count)
             )
-            passage_cosines = (hit.parts.semantic for hit in chunk_hits)
+            passage_cosines = (hit.score_parts.semantic for hit in chunk_hits)
             page_relevances.append(
                 Relevance(
                     passage_id=page_path,
@@ -193,7 +193,7 @@ class OfflineIndex:
                         default=None,
                     ),
                     word_score=relative_word_score,
-                    coverage=max(hit.parts.lexical for hit in chunk_hits),
+                    coverage=max(hit.score_parts.lexical for hit in chunk_hits),
                     found_share=1.0,  # the calibration does not ask
                     matched_terms=(),
                 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from readingroom.bases.guidance.pages.markdown import Anchor
 from readingroom.core.text import fold_dashes
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import get_shared_stemmer
 
 _MARKDOWN_HEADING_PATTERN = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _CODE_BLOCK_PATTERN = re.compile(r"^```\n.*?^```$", re.MULTILINE | re.DOTALL)
@@ -117,13 +117,13 @@ def search_blocks(
 
     The words of a heading count for the first block below it.
     """
-    shared_word_stemmer = shared_stemmer()
-    query_stems = set(shared_word_stemmer.split_stems(query_text))
+    shared_word_stemmer = get_shared_stemmer()
+    query_stems = set(shared_word_stemmer.stem_significant_words(query_text))
     folded_query = fold_words(query_text)
     found_blocks = []
     heading_stems: set[str] = set()
     for block_start_offset, block_text in split_blocks(page_text):
-        block_stems = set(shared_word_stemmer.split_stems(to_plain_text(block_text)))
+        block_stems = set(shared_word_stemmer.stem_significant_words(to_plain_text(block_text)))
         if block_text.startswith("#"):
             heading_stems |= block_stems
             continue

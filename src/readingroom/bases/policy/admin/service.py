@@ -52,7 +52,7 @@ class PolicyAdmin:
 
     async def create_policy(self, new_policy: NewPolicy) -> PolicyDetail:
         """Register a policy; raise `PolicyExists` if its slug is in use."""
-        created_at = self._service.now()
+        created_at = self._service.get_now()
         policy = Policy(**new_policy.model_dump(), created_at=created_at, updated_at=created_at)
         await self._service.registry.create_policy(policy)
         return await self.get_policy(new_policy.source)

@@ -58,7 +58,7 @@ def make_policy_hit(
         ),
         id=format_passage_id(chunk.chunk_id),
         score=chunk_hit.score,
-        parts=chunk_hit.parts,
+        parts=chunk_hit.score_parts,
         section_title=chunk.section_title,
         passage_kind=chunk.passage_kind,
         exact_reference=is_section_named,

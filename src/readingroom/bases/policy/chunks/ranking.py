@@ -43,7 +43,7 @@ class _WordStatistics:
     average_length: float
     counts: Mapping[str, int]
 
-    def frequencies(self, word_stems: Sequence[str]) -> Mapping[str, int]:
+    def read_document_frequencies(self, word_stems: Sequence[str]) -> Mapping[str, int]:
         return {
             word_stem: self.counts[word_stem]
             for word_stem in word_stems

@@ -21,8 +21,9 @@ _PARAGRAPH_NUMBER_PATTERN = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
 _NUMBER_AND_CLAUSE_PATTERN = re.compile(
     rf"{_PARAGRAPH_NUMBER_PATTERN.pattern}\s?\([a-z]\)", re.ASCII
 )
-# Local plans number policies TR4, BSC 1, DM3.2, H-1, S/12 or ESD13a.
-_POLICY_CODE_REGEX = r"[a-z]{1,6}(?:[/&-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?"
+# Local plans number policies TR4, BSC 1, DM3.2, H-1, S/12 or ESD13a, and sites HG2-36.
+_POLICY_CODE_REGEX = r"[a-z]{1,6}(?:[/&-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3}(?!\d))?"
+_RANGE_PATTERN = re.compile(r"(?P<first>.*\d)[-/]\d{1,3}")
 _NUMBER_AND_LETTER_PATTERN = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,2})?)[a-z]", re.IGNORECASE)
 _POLICY_CODE_PATTERN = re.compile(rf"{_POLICY_CODE_REGEX}[a-z]?", re.ASCII)
 # Plans number sites so: H1(a), H1(12).
@@ -43,7 +44,7 @@ _ASKED_PARAGRAPHS_PATTERN = re.compile(
     re.IGNORECASE,
 )
 _ASKED_POLICIES_PATTERN = re.compile(
-    rf"\b(?P<kinds>(?:{_POLICY_KIND_WORDS_REGEX}\s+)*)polic(?:y|ies)\s+(?P<codes>(?:{_POLICY_CODE_REGEX}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?[a-z]?)\b"
+    rf"\b(?P<kinds>(?:{_POLICY_KIND_WORDS_REGEX}\s+)*)(?P<word>policy|policies)\s+(?P<codes>(?:{_POLICY_CODE_REGEX}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?[a-z]?)\b"
     rf"(?:\s*(?:,|and|&|or)\s*(?:{_POLICY_CODE_REGEX}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?[a-z]?)\b)*)"
     # Two policies may share a number.
     r"(?P<part>\s+part\s+[a-z]\b)?" + _CLAUSE_REGEX,
@@ -65,8 +66,8 @@ _ASKED_SECTION_WORDS_PATTERN = re.compile(
 )
 _BARE_POLICY_CODE_PATTERN = re.compile(
     r"(?<![\w/.-])(?<!class )(?<!Class )(?<!classes )(?<!road )(?<!junction )"
-    r"(?P<code>[A-Z]{1,6}(?:[/-][A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?[a-z]?)(?![\w/-])"
-    + _CLAUSE_REGEX
+    r"(?P<code>[A-Z]{1,6}(?:[/-][A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3})?[a-z]?)"
+    r"(?![\w/-])" + _CLAUSE_REGEX
 )
 _POLICY_NAME_AND_NUMBER_PATTERN = re.compile(
     r"\b(?P<name>[A-Za-z][A-Za-z0-9_]{2,})\s+(?P<number>\d+(?:\.\d+)*)" + _CLAUSE_REGEX
@@ -249,6 +250,10 @@ def _iterate_asked_references(
             if letter_match := _NUMBER_AND_LETTER_PATTERN.fullmatch(policy_code):
                 # Of a plan without a `Policy 5a`, it is a clause.
                 asked_refs.append(f"{reference_match['kinds']}policy {letter_match['number']}")
+            if reference_match["word"].casefold() == "policies" and (
+                range_match := _RANGE_PATTERN.fullmatch(policy_code)
+            ):
+                asked_refs.append(f"{reference_match['kinds']}policy {range_match['first']}")
             folded_forms = [*map(fold_ref, asked_refs), fold_ref_without_kind(policy_ref)]
             yield (
                 reference_match.start(),

@@ -161,7 +161,7 @@ class PolicySearch:
 
     @property
     def _today(self) -> date:
-        return self._context.now().date()
+        return self._context.get_now().date()
 
     async def _find_hits_page(
         self, arguments: SearchPolicy, search_scope: PolicyScope
@@ -205,7 +205,7 @@ class PolicySearch:
             searched_revisions=len(search_scope.revisions),
             confidence=answer_confidence.level,
             confidence_reason=answer_confidence.reason,
-            degraded=ranking.degraded,
+            degraded=ranking.degraded_reason,
             next_cursor=f"{end_rank}.{_hash_search_arguments(arguments)}" if has_more else None,
             unread_revisions=search_scope.unread_revisions,
         )
@@ -317,7 +317,7 @@ def _put_named_passages_first(named_chunk_ids: Sequence[str], ranking: Ranking) 
     """Return a ranking that the named passages lead, as certain as a search can be."""
     if not named_chunk_ids:
         return ranking
-    score_parts_by_chunk_id = {hit.chunk_id: hit.parts for hit in ranking.hits}
+    score_parts_by_chunk_id = {hit.chunk_id: hit.score_parts for hit in ranking.hits}
     # Without its cosine: the relevance of a named passage is that it was named.
     named_hits = [
         ChunkHit(
@@ -330,7 +330,7 @@ def _put_named_passages_first(named_chunk_ids: Sequence[str], ranking: Ranking) 
         for chunk_id in named_chunk_ids
     ]
     other_hits = [hit for hit in ranking.hits if hit.chunk_id not in named_chunk_ids]
-    return Ranking([*named_hits, *other_hits], ranking.degraded)
+    return Ranking([*named_hits, *other_hits], ranking.degraded_reason)
 
 
 def _list_policy_name_words(policy: Policy) -> set[str]:

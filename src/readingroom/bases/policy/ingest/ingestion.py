@@ -51,7 +51,7 @@ class Ingestion:
         policy_store: PolicyStore,
         ingest_context: IngestContext,
     ) -> None:
-        self.is_shared, self.now = (ingest_context.database is not None, ingest_context.now)
+        self.is_shared, self.get_now = (ingest_context.database is not None, ingest_context.get_now)
         self.files = RevisionFiles(base_folder, ingest_context.database)
         self.pictures = PagePictures(ingest_context.pipeline, base_folder / "pages")
         self._registry = policy_registry
@@ -89,7 +89,7 @@ class Ingestion:
                 file_size_bytes=(await anyio.Path(spool_path).stat()).st_size,
                 notes=notes,
                 stage=plan_stage,
-                created_at=self._context.now(),
+                created_at=self._context.get_now(),
             )
             remaining_revisions, failed_ids = timeline.remove_failed(
                 await self._registry.get_revisions(policy_slug), unsaved_revision, closes_open=True
@@ -270,7 +270,7 @@ class Ingestion:
         async with self._changes.begin_change(policy_slug):
             policy = await self._registry.get_policy(policy_slug)
             async with self._changes.record_intent("amend", source=policy_slug):
-                now = self._context.now()
+                now = self._context.get_now()
                 changed_policy = policy.model_copy(update={**changed_fields, "updated_at": now})
                 await self._registry.update_policy(changed_policy)
                 self._changes.on_step("amend:policy")
@@ -442,7 +442,7 @@ class Ingestion:
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
                 "file_path": str(self.files.build_path(policy_slug, revision_id, spool.suffix)),
-                "ingested_at": self._context.now(),
+                "ingested_at": self._context.get_now(),
                 "error": None,
             }
             await self._registry.change_revisions(

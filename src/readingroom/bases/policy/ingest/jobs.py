@@ -66,7 +66,7 @@ class IngestionQueue:
         timelines_by_slug = await self._registry.get_timelines(policy.source for policy in policies)
         for revisions in timelines_by_slug.values():
             for revision in revisions:
-                is_recent = self._ingestion.now() - revision.created_at < _MIN_ABANDONED_AGE
+                is_recent = self._ingestion.get_now() - revision.created_at < _MIN_ABANDONED_AGE
                 if revision.status == RevisionStatus.PROCESSING and not (
                     skips_recent and is_recent
                 ):

@@ -67,5 +67,5 @@ class IngestionProgress:
         if self._database is None:
             yield True
             return
-        async with self._database.claim(f"policy revision {revision_id}") as is_claimed:
+        async with self._database.hold_lock_async(f"policy revision {revision_id}") as is_claimed:
             yield is_claimed

@@ -240,7 +240,7 @@ class SharedPolicyRegistry:
     ) -> _Result:
         def run() -> _Result:
             with self._database.transaction() as shared_transaction:
-                shared_transaction.at_commit[_STORE_NAME] = _increment_generation
+                shared_transaction.commit_callbacks_by_key[_STORE_NAME] = _increment_generation
                 return apply_change(shared_transaction)
 
         return await self._run_in_thread(run)

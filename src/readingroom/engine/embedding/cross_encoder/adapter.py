@@ -37,12 +37,12 @@ def read_weight_changes(adapter_digest: str) -> Mapping[str, Floats]:
     try:
         if hash_file(ADAPTER_FILE) != adapter_digest:
             raise ModelUnavailable(f"{ADAPTER_FILE.name} is damaged; install this release again")
-        matrices = load(ADAPTER_FILE.read_bytes())
+        matrices_by_name = load(ADAPTER_FILE.read_bytes())
     except (OSError, SafetensorError) as error:
         raise ModelUnavailable(f"{ADAPTER_FILE.name} cannot be read: {error}") from error
-    layer_names = [name.removesuffix(".up") for name in matrices if name.endswith(".up")]
+    layer_names = [name.removesuffix(".up") for name in matrices_by_name if name.endswith(".up")]
     return {
-        layer_name: matrices[f"{layer_name}.up"].astype(np.float32)
-        @ matrices[f"{layer_name}.down"].astype(np.float32)
+        layer_name: matrices_by_name[f"{layer_name}.up"].astype(np.float32)
+        @ matrices_by_name[f"{layer_name}.down"].astype(np.float32)
         for layer_name in layer_names
     }

@@ -46,7 +46,7 @@ class PackagedWeights:
 
     floats: Mapping[str, Array]
     """Biases and norms."""
-    quantised: Mapping[str, QuantisedWeight]
+    quantised_weights: Mapping[str, QuantisedWeight]
     """Embeddings, a row for each, and dense layers, (inputs, outputs)."""
 
 
@@ -71,8 +71,8 @@ def read_packaged_weights(model_file: Path) -> PackagedWeights:
     except Exception as error:  # protobuf has its own kinds for a damaged file
         raise ValueError(f"{model_file.name} is no graph: {error}") from error
     arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    stored_names = {
-        _shorten(name.removesuffix("_quantized")): name.removesuffix("_quantized")
+    stored_names_by_weight_name = {
+        _shorten_weight_name(name.removesuffix("_quantized")): name.removesuffix("_quantized")
         for name in arrays
         if name.endswith("_embeddings.weight_quantized")
     }
@@ -82,11 +82,11 @@ def read_packaged_weights(model_file: Path) -> PackagedWeights:
             layer_name = node.name[1:]
             for suffix in _PRODUCT_SUFFIXES:
                 layer_name = layer_name.removesuffix(suffix)
-            weight_name = _shorten(f"{layer_name.replace('/', '.')}.weight")
-            stored_names[weight_name] = node.input[1].removesuffix("_quantized")
+            weight_name = _shorten_weight_name(f"{layer_name.replace('/', '.')}.weight")
+            stored_names_by_weight_name[weight_name] = node.input[1].removesuffix("_quantized")
     return PackagedWeights(
         {
-            _shorten(name): array
+            _shorten_weight_name(name): array
             for name, array in arrays.items()
             if name.endswith((".weight", ".bias"))
         },
@@ -96,12 +96,12 @@ def read_packaged_weights(model_file: Path) -> PackagedWeights:
                 int(arrays[f"{stored_name}_zero_point"]),
                 float(arrays[f"{stored_name}_scale"]),
             )
-            for name, stored_name in stored_names.items()
+            for name, stored_name in stored_names_by_weight_name.items()
         },
     )
 
 
-def _shorten(weight_name: str) -> str:
+def _shorten_weight_name(weight_name: str) -> str:
     return weight_name.removeprefix("bert.")
 
 
@@ -116,9 +116,11 @@ class _CrossEncoderGraph(EncoderGraph):
         self, packaged: PackagedWeights, weight_changes: Mapping[str, NDArray[np.float32]]
     ) -> None:
         super().__init__(_CONFIG, packaged.floats, "int8")
-        self.quantised = packaged.quantised
+        self.quantised_weights = packaged.quantised_weights
         self.weight_changes = weight_changes
-        if unknown_names := {f"{name}.weight" for name in weight_changes} - {*self.quantised}:
+        if unknown_names := {f"{name}.weight" for name in weight_changes} - {
+            *self.quantised_weights
+        }:
             raise KeyError(f"there are no weights named {', '.join(sorted(unknown_names))}")
 
     def _add_all_nodes(self) -> int:
@@ -140,16 +142,18 @@ class _CrossEncoderGraph(EncoderGraph):
         return 1
 
     def _add_embeddings(self) -> str:
-        words, positions, types = (
-            self.quantised[f"embeddings.{part}_embeddings.weight"]
+        word_embeddings, position_embeddings, type_embeddings = (
+            self.quantised_weights[f"embeddings.{part}_embeddings.weight"]
             for part in ("word", "position", "token_type")
         )
         # Those of the words stay bytes, of which a few rows are looked up: floats take 47 MB.
-        self._add_constant("words", words.numbers)
-        self._add_constant("words.scale", np.array(words.scale, np.float32))
-        self._add_constant("words.zero", np.array(words.zero_point, words.numbers.dtype))
-        self._add_constant("positions", positions.to_floats())
-        self._add_constant("types", types.to_floats())
+        self._add_constant("words", word_embeddings.numbers)
+        self._add_constant("words.scale", np.array(word_embeddings.scale, np.float32))
+        self._add_constant(
+            "words.zero", np.array(word_embeddings.zero_point, word_embeddings.numbers.dtype)
+        )
+        self._add_constant("positions", position_embeddings.to_floats())
+        self._add_constant("types", type_embeddings.to_floats())
         self._add_constant("zero", np.array([0], np.int64))
         self._add_node("Gather", ["words", "input_ids"], "words.bytes")
         self._add_node(
@@ -163,7 +167,7 @@ class _CrossEncoderGraph(EncoderGraph):
         return self._add_normalisation(embedded_name, "embeddings.LayerNorm")
 
     def _quantise_weight(self, weight_prefix: str) -> tuple[Array, Array]:
-        weight = self.quantised[f"{weight_prefix}.weight"]
+        weight = self.quantised_weights[f"{weight_prefix}.weight"]
         if weight.zero_point:
             raise ValueError(f"the int8 weight of {weight_prefix} has a zero point of its own")
         if weight_prefix not in self.weight_changes:

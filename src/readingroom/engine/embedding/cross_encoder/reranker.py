@@ -91,7 +91,7 @@ def find_taught_graph(model_file: Path, graphs_folder: Path) -> Path:
     when the graph cannot be kept.
     """
 
-    def build() -> bytes:
+    def build_bytes() -> bytes:
         # Imports numpy, onnx and safetensors, which only building a graph needs.
         from readingroom.engine.embedding.cross_encoder.adapter import build_taught_graph
 
@@ -103,7 +103,7 @@ def find_taught_graph(model_file: Path, graphs_folder: Path) -> Path:
         graphs_folder,
         f"{_PACKAGED_MODEL_DIGEST[:16]}-cross-encoder",
         f"{_GRAPH_VERSION}-{ADAPTER_DIGEST[:8]}",
-        build,
+        build_bytes,
     )
 
 

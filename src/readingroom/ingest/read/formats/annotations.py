@@ -69,7 +69,9 @@ def insert_line_beside_label(page_lines: list[Line], annotation_line: Line) -> N
     above_line_index, above_distance = -1, float("inf")
     for line_index, page_line in enumerate(page_lines):
         line_distance = page_line.bottom - annotation_line.bottom
-        is_level = abs(line_distance) < _ROW_TOLERANCE * max(page_line.size, annotation_line.size)
+        is_level = abs(line_distance) < _ROW_TOLERANCE * max(
+            page_line.letter_height, annotation_line.letter_height
+        )
         if is_level and label_left < page_line.left <= annotation_line.left:
             label_line_index, label_left = line_index, page_line.left
         if 0 <= line_distance <= above_distance:

@@ -5,12 +5,14 @@ one layer after the other: all plain paragraphs, then all items of lists, then t
 """
 
 from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line
 
 # Share of a page's height at its top and bottom: headers and footers may be written first.
 _EDGE_HEIGHT_SHARE = 0.09
+# Letter heights between a header or a footer and the text; at the edge, nearer lines are text.
+_MIN_EDGE_DISTANCE = 1.9
 # Of the height of a letter's box; most letters are wider, so that columns never seem to overlap.
 _MIN_LETTER_WIDTH_RATIO = 0.33
 _USUAL_LETTER_WIDTH_RATIO = 0.45
@@ -33,7 +35,7 @@ _MAX_ORDERED_LINES = 1_000
 
 def put_in_reading_order(page_lines: Sequence[Line], page_height: float) -> list[Line]:
     """Return the lines; one that is written after what stands below it goes before that."""
-    body_bottom, body_top = _EDGE_HEIGHT_SHARE * page_height, (1 - _EDGE_HEIGHT_SHARE) * page_height
+    body_bottom, body_top = _measure_body(page_lines, page_height)
     body_lines = [
         page_line for page_line in page_lines if body_bottom <= page_line.bottom <= body_top
     ]
@@ -43,7 +45,51 @@ def put_in_reading_order(page_lines: Sequence[Line], page_height: float) -> list
     early_groups = _find_early_groups(body_lines)
     early_line_ids = {id(page_line) for early_group in early_groups for page_line in early_group}
     other_lines = [page_line for page_line in page_lines if id(page_line) not in early_line_ids]
-    return _insert_line_groups(_lift_late_lines(other_lines, body_bottom, body_top), early_groups)
+    # Nothing goes before the header and the footer that a page begins with.
+    body_start = next(
+        line_index
+        for line_index, page_line in enumerate(other_lines)
+        if body_bottom <= page_line.bottom <= body_top
+    )
+    ordered_lines = _lift_late_lines(other_lines[body_start:], body_bottom, body_top)
+    return [
+        *other_lines[:body_start],
+        *_insert_line_groups(ordered_lines, early_groups),
+    ]
+
+
+def _measure_body(page_lines: Sequence[Line], page_height: float) -> tuple[float, float]:
+    """Return between which heights lines are text.
+
+    Near the top, that is what stands apart below the first rows, a header's; near the foot, where
+    notes stand apart, what follows the text closely.
+    """
+    body_bottom, body_top = _EDGE_HEIGHT_SHARE * page_height, (1 - _EDGE_HEIGHT_SHARE) * page_height
+    row_pairs = [*pairwise(sorted(page_lines, key=lambda page_line: -page_line.bottom))]
+    highest_bottom = next(
+        (
+            lower_line.bottom
+            for upper_line, lower_line in row_pairs
+            if _are_rows_apart(upper_line, lower_line)
+            # Where the text begins at the top, no header stands above it.
+            and upper_line.bottom > body_top
+        ),
+        page_height,
+    )
+    lowest_bottom = next(
+        (
+            upper_line.bottom
+            for upper_line, lower_line in row_pairs
+            if lower_line.bottom < body_bottom and _are_rows_apart(upper_line, lower_line)
+        ),
+        body_bottom,
+    )
+    return min(body_bottom, lowest_bottom), max(body_top, highest_bottom)
+
+
+def _are_rows_apart(upper_line: Line, lower_line: Line) -> bool:
+    letter_height = min(upper_line.letter_height, lower_line.letter_height)
+    return upper_line.bottom - lower_line.bottom > _MIN_EDGE_DISTANCE * letter_height
 
 
 def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: float) -> list[Line]:
@@ -68,7 +114,7 @@ def _lift_late_lines(page_lines: Sequence[Line], body_bottom: float, body_top: f
             marked_line_index := _find_marked_line(ordered_lines, page_line, insert_index)
         ) is not None:
             insert_index = marked_line_index
-        elif not is_at_edge and lowest_bottom < page_line.bottom - page_line.size / 2:
+        elif not is_at_edge and lowest_bottom < page_line.bottom - page_line.letter_height / 2:
             insert_index = _find_insert_index(ordered_lines, page_line, insert_index)
         else:
             insert_index = len(ordered_lines)
@@ -108,7 +154,9 @@ def _find_early_groups(body_lines: Sequence[Line]) -> list[list[Line]]:
     early_groups = [[early_lines[0]]]
     for page_line in early_lines[1:]:
         last_line = early_groups[-1][-1]
-        is_next_row = 0 < last_line.bottom - page_line.bottom < _MAX_LEADING_RATIO * page_line.size
+        is_next_row = (
+            0 < last_line.bottom - page_line.bottom < _MAX_LEADING_RATIO * page_line.letter_height
+        )
         if is_next_row and abs(page_line.left - last_line.left) < _MAX_INDENT:
             early_groups[-1].append(page_line)
         else:
@@ -121,7 +169,7 @@ def _stands_below_several(page_line: Line, later_lines: Sequence[Line]) -> bool:
     lines_above = (
         later_line
         for later_line in later_lines
-        if later_line.bottom > page_line.bottom + page_line.size
+        if later_line.bottom > page_line.bottom + page_line.letter_height
         and later_line.left < _estimate_right_edge(page_line)
         and page_line.left < _estimate_right_edge(later_line, _USUAL_LETTER_WIDTH_RATIO)
     )
@@ -137,7 +185,7 @@ def _insert_line_groups(ordered_lines: list[Line], line_groups: Sequence[list[Li
                 line_index
                 for line_index, page_line in enumerate(ordered_lines)
                 if abs(page_line.bottom - first_line.bottom)
-                < 0.6 * max(page_line.size, first_line.size)
+                < 0.6 * max(page_line.letter_height, first_line.letter_height)
             ),
             None,
         )
@@ -154,8 +202,8 @@ def _insert_line_groups(ordered_lines: list[Line], line_groups: Sequence[list[Li
 def _is_back_up_page(page_line: Line, next_line: Line) -> bool:
     """Whether a line stands above the one before it, or beside it on its left."""
     line_rise = next_line.bottom - page_line.bottom
-    return line_rise > next_line.size / 2 or (
-        next_line.left < page_line.left and abs(line_rise) < next_line.size / 3
+    return line_rise > next_line.letter_height / 2 or (
+        next_line.left < page_line.left and abs(line_rise) < next_line.letter_height / 3
     )
 
 
@@ -166,7 +214,7 @@ def _find_insert_index(
     if 0 <= last_insert_index < len(ordered_lines):
         last_line = ordered_lines[last_insert_index]
         line_distance = last_line.bottom - page_line.bottom
-        is_next_line = 0 <= line_distance < _MAX_LEADING_RATIO * page_line.size and (
+        is_next_line = 0 <= line_distance < _MAX_LEADING_RATIO * page_line.letter_height and (
             abs(page_line.left - last_line.left) < _MAX_INDENT
         )
         following_line = (
@@ -184,7 +232,7 @@ def _find_insert_index(
     for line_index, other_line in enumerate(ordered_lines):
         if not _are_in_same_column(other_line, page_line):
             continue
-        if other_line.bottom < page_line.bottom - page_line.size / 2:
+        if other_line.bottom < page_line.bottom - page_line.letter_height / 2:
             # What follows the last line above may stand further left: a heading below a table.
             return (
                 _find_paragraph_end(ordered_lines, page_line, insert_index, line_index)
@@ -201,7 +249,9 @@ def _find_paragraph_end(
     """Return the first place, from one on, that does not divide a paragraph above a line."""
     while insert_index < max_insert_index:
         last_line, next_line = ordered_lines[insert_index - 1], ordered_lines[insert_index]
-        is_next_row = 0 < last_line.bottom - next_line.bottom < _MAX_LEADING_RATIO * next_line.size
+        is_next_row = (
+            0 < last_line.bottom - next_line.bottom < _MAX_LEADING_RATIO * next_line.letter_height
+        )
         is_same_paragraph = is_next_row and abs(next_line.left - last_line.left) < _MAX_INDENT
         if not is_same_paragraph or next_line.bottom <= page_line.bottom:
             break
@@ -225,7 +275,7 @@ def _find_marked_line(
     )
     for line_index in chain(indexes_before, indexes_after):
         text_line = ordered_lines[line_index]
-        is_level = abs(text_line.bottom - page_line.bottom) < page_line.size / 3
+        is_level = abs(text_line.bottom - page_line.bottom) < page_line.letter_height / 3
         if (
             is_level
             and _estimate_right_edge(page_line)
@@ -249,4 +299,4 @@ def _estimate_right_edge(page_line: Line, letter_width: float = _MIN_LETTER_WIDT
     One that ends in a broken word holds the next row too, which stands below it.
     """
     row_length = max(map(len, page_line.text.split(BROKEN_WORD_MARK)))
-    return page_line.left + letter_width * page_line.size * row_length
+    return page_line.left + letter_width * page_line.letter_height * row_length

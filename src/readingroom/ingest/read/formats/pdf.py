@@ -51,6 +51,10 @@ _MAX_MEASURED_PATHS = 200
 CUT_OFF_MESSAGE = "The PDF ends early, so its download was probably cut off: fetch it again"
 _LINEARIZED_LENGTH_PATTERN = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,12})\b")
 _LINEARIZED_WITHIN_BYTES = 2048
+# A clause's letter or number, and the mark of a footnote.
+_MARK_AFTER_LABEL_PATTERN = re.compile(
+    r"\s(?P<label>\(?(?:[A-Za-z]|[ivx]{1,4}|\d{1,2})[.)]?)\s+(?P<mark>\d{1,3})$"
+)
 _BLANKS_BETWEEN_WORDS_PATTERN = re.compile(r"(?<=\S)\s+(?=\S)")
 
 
@@ -313,12 +317,21 @@ def _read_row_pieces(
                 or _find_left_jump_offsets(raw_line, line_start_offset, page_glyphs)
                 or _find_fold_offsets(raw_line, line_start_offset, page_glyphs, fold_position)
             )
-            for piece_start, piece_end in pairwise([0, *cut_offsets, len(raw_line)]):
-                line_piece = _parse_line(
-                    raw_line[piece_start:piece_end], line_start_offset + piece_start, page_glyphs
+            row_pieces = [
+                line_piece
+                for piece_start, piece_end in pairwise([0, *cut_offsets, len(raw_line)])
+                if (
+                    line_piece := _parse_line(
+                        raw_line[piece_start:piece_end],
+                        line_start_offset + piece_start,
+                        page_glyphs,
+                    )
                 )
-                if line_piece is not None:
-                    line_pieces.append(line_piece)
+            ]
+            if len(row_pieces) > 2 and _is_raised_mark(row_pieces[0], row_pieces[-1]):
+                # The mark belongs to the text, not to the label that is written between them.
+                _append_line_to_row(row_pieces[0], row_pieces.pop())
+            line_pieces += row_pieces
             line_start_offset += len(raw_line) + 2
         return line_pieces
 
@@ -339,8 +352,9 @@ def _find_left_jump_offsets(
 ) -> list[int]:
     """Return where the last words of a row begin if they stand left of its first.
 
-    So a label or a code is set beside a title that is written before it. Only rows that end in a
-    capital or a number are looked at, because each look is slow.
+    So a label or a code is set beside a title that is written before it, and the letter of a clause
+    before the raised mark that ends its row. Only rows that end in a capital or a number are looked
+    at, because each look is slow.
     """
     last_letter = raw_line.rstrip()[-1:]
     if not (last_letter.isupper() or last_letter.isdigit()) or "\ufffe" in raw_line:
@@ -348,12 +362,19 @@ def _find_left_jump_offsets(
     row_left_edge = page_glyphs.get_box(
         line_start_offset + len(raw_line) - len(raw_line.lstrip())
     ).left
-    if page_glyphs.get_box(line_start_offset + len(raw_line.rstrip()) - 1).left >= row_left_edge:
-        return []
+    label_end = len(raw_line.rstrip())
+    if page_glyphs.get_box(line_start_offset + label_end - 1).left >= row_left_edge:
+        mark_match = _MARK_AFTER_LABEL_PATTERN.search(raw_line)
+        if mark_match is None or (
+            page_glyphs.get_box(line_start_offset + mark_match.start("label")).left >= row_left_edge
+        ):
+            return []
+        label_end = mark_match.start("mark")
     return [
         blank_match.end()
         for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line)
-        if page_glyphs.get_box(line_start_offset + blank_match.end()).left
+        if blank_match.end() == label_end
+        or page_glyphs.get_box(line_start_offset + blank_match.end()).left
         < page_glyphs.get_box(line_start_offset + blank_match.start() - 1).left
     ]
 
@@ -427,13 +448,13 @@ def _is_same_row(page_line: Line, following_line: Line, fold_position: float | N
         return False
     if fold_position is not None and page_line.left < fold_position <= following_line.left:
         looks_alike = page_line.is_bold == following_line.is_bold
-        if not looks_alike or abs(page_line.size - following_line.size) > 0.5:
+        if not looks_alike or abs(page_line.letter_height - following_line.letter_height) > 0.5:
             return False
     # A word written across the page, such as DRAFT, is no part of the row that it crosses.
-    if following_line.size > _MAX_SIZE_GROWTH_IN_ROW * page_line.size:
+    if following_line.letter_height > _MAX_SIZE_GROWTH_IN_ROW * page_line.letter_height:
         return False
     is_level = abs(page_line.last_bottom - following_line.bottom) < 0.5 * max(
-        page_line.size, following_line.size
+        page_line.letter_height, following_line.letter_height
     )
     return is_level and following_line.left > page_line.left
 
@@ -448,6 +469,6 @@ def _is_raised_mark(page_line: Line, following_line: Line) -> bool:
     """Whether what follows is only the mark of a footnote, which touches the word before it."""
     return (
         _NOTE_MARK_PATTERN.fullmatch(following_line.text) is not None
-        and following_line.size < _MAX_MARK_SIZE_RATIO * page_line.size
+        and following_line.letter_height < _MAX_MARK_SIZE_RATIO * page_line.letter_height
         and following_line.bottom > page_line.last_bottom
     )
