@@ -2,7 +2,8 @@
 
 Both engines get the same chunks, questions and filters, and each ranks its own candidates.
 Processor time is that of this process and, for PostgreSQL, of the server's processes too;
-embedding a question is in neither. 200,000 chunks take about 4 minutes, 1,000,000 about 12.
+embedding a question is in neither, and its words were asked for before: what new ones cost,
+`benchmarks.scale.new_words` measures. 200,000 chunks take about 4 minutes, 1,000,000 about 12.
 """
 
 import sys
@@ -62,7 +63,6 @@ def _compare(engines: Engines, shared: SharedIndex, embedded: EmbeddedIndex, rou
         "50 %": make_filter(policies, policies, 2),
         "none": None,
     }
-    _tell_first_cost(engines, shared, embedded, filters["25 % (all in force)"])
     print("| filter | recall@10 pg / embedded (worst) | hybrid CPU ms pg / embedded | ratio | |")
     for name, where in filters.items():
         recalls = _measure_recalls(corpus, shared, embedded, where)
@@ -77,27 +77,6 @@ def _compare(engines: Engines, shared: SharedIndex, embedded: EmbeddedIndex, rou
             f"cost {'met' if ratio <= limit else '**missed**'} (at most {limit}) |",
             flush=True,
         )
-
-
-def _tell_first_cost(
-    engines: Engines, shared: SharedIndex, embedded: EmbeddedIndex, where: Filter | None
-) -> None:
-    """What questions cost a new process, which reads the words of each when it is first asked."""
-    first, *others = engines.corpus.questions
-    costs = []
-    for index, server in ((shared, engines.server), (embedded, None)):
-        index.search(first, 10, where, "hybrid")  # the vectors are read then
-        costs.append(sum(measure_cpu(server, partial(_ask_each, index, others, where))))
-    print_progress(
-        f"{len(others)} questions asked for the first time, all in force: "
-        f"{1000 * costs[0] / len(others):.1f} ms each on PostgreSQL, "
-        f"{1000 * costs[1] / len(others):.1f} embedded: {costs[0] / costs[1]:.2f}"
-    )
-
-
-def _ask_each(index: CollectionIndex, questions: list[str], where: Filter | None) -> None:
-    for question in questions:
-        index.search(question, 10, where, "hybrid")
 
 
 def _measure_recalls(

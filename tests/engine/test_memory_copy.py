@@ -172,9 +172,9 @@ def test_a_copy_that_is_too_far_behind_is_not_served_while_it_is_read_anew(
         copy, read_vectors = reader._memory_copy, reader._memory_copy._read_vectors
         is_taken_for_new = []
 
-        def read_slowly() -> Any:
+        def read_slowly(stop_event: Any) -> Any:
             is_taken_for_new.append(copy._copied_generation == reader.collection.generation)
-            return read_vectors()
+            return read_vectors(stop_event)
 
         monkeypatch.setattr(copy, "_read_vectors", read_slowly)
         assert rank_words(reader, "trees", None).keys() == {"other"}

@@ -21,6 +21,7 @@ from readingroom.engine.context import (
 )
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, CollectionIndex, EmbeddedIndex
+from readingroom.engine.shared import counts
 from readingroom.engine.shared.counts import SharedFilters, WordCounts
 from readingroom.engine.shared.memory_copy import MemoryCopy
 from readingroom.engine.shared.recent_reads import RecentReads
@@ -126,19 +127,20 @@ class SharedIndex(CollectionIndex):
         self._memory_copy.drop_copy()
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
-        """Return what loads vocabulary and model, and embeds anew what has no context."""
+        """Return what loads vocabulary, copy and model, and embeds anew what has no context."""
         if not self.count_chunks():
-            return ()
+            return (self._keep_copy_ready,)
         if (
             self._list_contexts is None
             or self.collection.embedding_identity != self.embedder.identity
         ):
-            return (preload_vocabulary, self.embedder.load)
+            return (preload_vocabulary, self._keep_copy_ready, self.embedder.load)
         context_batches = batch_missing_contexts(
             self.collection.get_chunks_without_field(CONTEXT_FIELD), self._list_contexts
         )
         return (
             preload_vocabulary,
+            self._keep_copy_ready,
             self.embedder.load,
             *(
                 partial(self._embed_chunks_in_context, contexts_by_id)
@@ -152,7 +154,13 @@ class SharedIndex(CollectionIndex):
 
     def close(self) -> None:
         """Drop the copy that this process keeps."""
-        self._memory_copy.drop_copy()
+        self._memory_copy.close()
+
+    def _keep_copy_ready(self) -> None:
+        # Few chunks are compared in SQL, until there is a copy.
+        self._memory_copy.keep_ready(
+            with_vectors=len(self._word_index) > counts.MAX_CHUNKS_COMPARED_IN_SQL
+        )
 
     def _embed_chunks_in_context(self, contexts_by_id: Mapping[str, str]) -> None:
         """Embed chunks under their contexts, unless another process is doing so."""

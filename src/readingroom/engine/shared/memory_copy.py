@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +13,10 @@ from readingroom.core.filters import FilterFields, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.engine.embedding.machine import return_free_memory
 from readingroom.engine.rows import RowView
+from readingroom.engine.shared.common_words import BackgroundReader, CommonWords
 from readingroom.engine.shared.postings import ChunkRows, Posting, StemPostings, WordView
 from readingroom.engine.vectors import VectorIndex
+from readingroom.storage.errors import StoreUnusable
 from readingroom.storage.postgres.chunks import PostgresCollection
 from readingroom.storage.postgres.encoding import (
     OCCURRENCES_SQL,
@@ -25,6 +28,11 @@ from readingroom.storage.postgres.encoding import (
 _ROWS_PER_PAGE = 20_000
 _MAX_COPIED_STEMS = 20_000
 """Stems whose postings are kept: most are rare, and those of all chunks take 0.6 kB a chunk."""
+_MAX_COMMON_STEMS = 10_000
+"""Stems whose postings are read in advance: of 60,000 chunks, all in ten of them or more."""
+_CHUNKS_PER_TURN = 500
+"""Chunks whose words are read in advance before searches have their turn: some milliseconds."""
+_STEMS_PER_TURN = 500
 _MAX_CHUNKS_UPDATED_AT_ONCE = 2_000
 """Chunks whose words are added after a write; after a larger one all are read anew."""
 
@@ -39,6 +47,8 @@ class _CopiedWords:
     )
     chunk_rows: ChunkRows | None = None
     """Read when postings are first read: numbers of chunks cost a fraction of their ids."""
+    common_words: CommonWords | None = None
+    """What is read in advance; it has everything that was written up to this view."""
 
 
 class MemoryCopy:
@@ -55,6 +65,8 @@ class MemoryCopy:
         self._lock = threading.Lock()
         self._copied_generation = -1
         self._copied_words: _CopiedWords | None = None
+        self._common_words_reader: BackgroundReader | None = None
+        self._reads_vectors_in_advance = False
         self.vectors: VectorIndex | None = None
         """The vectors as they were last looked at; None until they are needed."""
 
@@ -88,6 +100,23 @@ class MemoryCopy:
                 return WordView(copied_words.row_view, postings_by_stem)
             self._cache_postings(missing_stems)
 
+    def keep_ready(self, *, with_vectors: bool) -> None:
+        """Read in the background what questions have in common, and again when it was dropped.
+
+        Without `with_vectors` that waits until a search has read the vectors.
+        """
+        with self._lock:
+            self._reads_vectors_in_advance = with_vectors
+            if self._common_words_reader is None:
+                self._common_words_reader = BackgroundReader(self._read_common_words)
+
+    def close(self) -> None:
+        """Drop everything, and read nothing in the background any more."""
+        if self._common_words_reader is not None:
+            self._common_words_reader.stop()
+            self._common_words_reader = None
+        self.drop_copy()
+
     def drop_copy(self) -> None:
         """Drop everything; it is read again when it is needed."""
         self._collection.database.notices.unsubscribe(self._collection.name, self.apply_new_changes)
@@ -100,7 +129,7 @@ class MemoryCopy:
         if self.vectors is not None:
             self.open_vectors()
 
-    def _update_vectors(self) -> VectorIndex:
+    def _update_vectors(self, stop_event: threading.Event | None = None) -> VectorIndex:
         """Apply what was written since the last time, or read everything; the lock is held."""
         # An empty copy does not know yet how long vectors are.
         if self.vectors is not None and len(self.vectors) and self._copied_words is not None:
@@ -115,16 +144,24 @@ class MemoryCopy:
                 return self.vectors
         # Read first: what is written while the copy is made is then applied afterwards.
         generation = self._collection.generation
-        vectors = self._read_vectors()
+        vectors = self._read_vectors(stop_event)
         # The generation last: until then nobody takes what is there for up to date.
-        self._copied_words, self.vectors = _CopiedWords(vectors.view), vectors
+        self._copied_words, self.vectors = self._start_words(vectors), vectors
         self._copied_generation = generation
         self._collection.database.notices.subscribe(self._collection.name, self.apply_new_changes)
         return vectors
 
-    def _read_vectors(self) -> VectorIndex:
+    def _start_words(self, vectors: VectorIndex) -> _CopiedWords:
+        """Return no postings yet; the common ones are read in the background."""
+        if self._common_words_reader is not None:
+            self._common_words_reader.read_again()
+        return _CopiedWords(vectors.view)
+
+    def _read_vectors(self, stop_event: threading.Event | None) -> VectorIndex:
         vectors: VectorIndex | None = None
         for chunk_ids, page_vectors, metadatas in self._read_vector_pages():
+            if stop_event is not None and stop_event.is_set():
+                raise StoreUnusable("the copy of the vectors was given up")
             if vectors is None:
                 vectors = VectorIndex(
                     self._filter_fields,
@@ -149,31 +186,38 @@ class MemoryCopy:
         if len(touched_ids) > _MAX_CHUNKS_UPDATED_AT_ONCE or not vectors.view.is_continuation_of(
             copied_words.row_view
         ):
-            return _CopiedWords(vectors.view)
+            return self._start_words(vectors)
         new_postings: dict[str, list[Posting]] = defaultdict(list)
+        new_common_postings: dict[str, list[Posting]] = defaultdict(list)
         row_numbers = vectors.find_row_numbers(touched_ids)
         row_by_chunk: dict[int, int] = {}
-        if len(copied_words.postings_by_stem):
+        common_words = copied_words.common_words
+        has_words = bool(len(copied_words.postings_by_stem)) or common_words is not None
+        if has_words:
             for chunk_id, chunk_number, encoded_words, token_count in self._read_words(
                 list(row_numbers)
             ):
                 row_by_chunk[chunk_number] = row_numbers[chunk_id]
                 for stem, occurrence_count in decode_words(encoded_words):
-                    new_postings[stem].append(
-                        (row_numbers[chunk_id], occurrence_count, token_count)
-                    )
+                    posting = (row_numbers[chunk_id], occurrence_count, token_count)
+                    new_postings[stem].append(posting)
+                    # Of a chunk that comes later by number, this row is read then.
+                    if common_words and chunk_number <= common_words.last_chunk_number:
+                        new_common_postings[stem].append(posting)
         for stem, postings in new_postings.items():
             stem_postings = copied_words.postings_by_stem.get(stem)
             if stem_postings is not None:
                 stem_postings.append_postings(postings)
+        if common_words is not None:
+            for stem, postings in new_common_postings.items():
+                common_words.append_postings(stem, postings)
         chunk_rows = copied_words.chunk_rows
         return _CopiedWords(
             vectors.view,
             copied_words.postings_by_stem,
             # Without postings the numbers of these chunks were not read.
-            chunk_rows.replace_rows(row_by_chunk)
-            if chunk_rows and len(copied_words.postings_by_stem)
-            else None,
+            chunk_rows.replace_rows(row_by_chunk) if chunk_rows and has_words else None,
+            common_words,
         )
 
     def _read_words(self, chunk_ids: Sequence[str]) -> list[tuple[str, int, bytes, int]]:
@@ -187,18 +231,78 @@ class MemoryCopy:
             )
 
     def _cache_postings(self, stems: Sequence[str]) -> None:
-        for stem in stems:
-            # Under the lock: a change that is applied later adds its rows to these postings, and
-            # one that was applied before is in what is read.
+        # Under the lock: a change that is applied later adds its rows to these postings, and
+        # one that was applied before is in what is read.
+        with self._lock:
+            if self.vectors is None or self._copied_words is None:
+                return
+            copied_words = self._copied_words
+            missing_stems = [
+                stem for stem in stems if copied_words.postings_by_stem.get(stem) is None
+            ]
+            chunk_rows = self._open_chunk_rows(self.vectors, copied_words)
+            for stem, postings in self._read_postings(chunk_rows, missing_stems):
+                copied_words.postings_by_stem.put(stem, postings)
+
+    def _read_common_words(self, stop_event: threading.Event) -> None:
+        """Read the postings of the commonest stems, in turns with searches."""
+        common_words = self._start_common_words(stop_event)
+        while common_words is not None and not (common_words.is_complete or stop_event.is_set()):
+            started_at = time.monotonic()
             with self._lock:
                 if self.vectors is None or self._copied_words is None:
                     return
-                if self._copied_words.postings_by_stem.get(stem) is None:
-                    if self._copied_words.chunk_rows is None:
-                        self._copied_words.chunk_rows = self._read_chunk_rows(self.vectors)
-                    self._copied_words.postings_by_stem.put(
-                        stem, self._read_postings(self._copied_words.chunk_rows, stem)
+                if self._copied_words.common_words is not common_words:
+                    return  # dropped, and wanted again
+                self._read_some_common_words(self.vectors, self._copied_words, common_words)
+            stop_event.wait(time.monotonic() - started_at)
+        return_free_memory()
+
+    def _start_common_words(self, stop_event: threading.Event) -> CommonWords | None:
+        chunk_counts = self._collection.list_common_stems(_MAX_COMMON_STEMS)
+        with self._lock:
+            if self.vectors is None and not self._reads_vectors_in_advance:
+                return None
+            vectors = self._update_vectors(stop_event)
+            if (
+                self._copied_words is None
+                or self._copied_words.common_words is not None
+                or not chunk_counts
+            ):
+                return None
+            self._open_chunk_rows(vectors, self._copied_words)
+            self._copied_words.common_words = CommonWords(chunk_counts)
+            return self._copied_words.common_words
+
+    def _read_some_common_words(
+        self, vectors: VectorIndex, copied_words: _CopiedWords, common_words: CommonWords
+    ) -> None:
+        if common_words.has_all_chunks:
+            for stem, postings in common_words.take_postings(_STEMS_PER_TURN):
+                if copied_words.postings_by_stem.get(stem) is None:
+                    copied_words.postings_by_stem.put(stem, postings)
+            return
+        try:
+            with self._collection.lend_search_connection() as connection:
+                word_rows = list(
+                    connection.iterate_tuples(
+                        f"SELECT chunk_number, tokens, words FROM {self._collection.chunks_table} "
+                        "WHERE chunk_number > ? ORDER BY chunk_number LIMIT ?",
+                        (common_words.last_chunk_number, _CHUNKS_PER_TURN),
                     )
+                )
+            if word_rows:
+                common_words.add_chunks(word_rows, self._open_chunk_rows(vectors, copied_words))
+            else:
+                common_words.end_chunks()
+        except BaseException:
+            copied_words.common_words = None
+            raise
+
+    def _open_chunk_rows(self, vectors: VectorIndex, copied_words: _CopiedWords) -> ChunkRows:
+        if copied_words.chunk_rows is None:
+            copied_words.chunk_rows = self._read_chunk_rows(vectors)
+        return copied_words.chunk_rows
 
     def _read_chunk_rows(self, vectors: VectorIndex) -> ChunkRows:
         with self._collection.lend_search_connection() as connection:
@@ -211,28 +315,39 @@ class MemoryCopy:
             vectors.list_row_numbers(chunk_ids or []),
         )
 
-    def _read_postings(self, chunk_rows: ChunkRows, stem: str) -> StemPostings:
-        lexeme = quote_lexeme(stem)
+    def _read_postings(
+        self, chunk_rows: ChunkRows, stems: Sequence[str]
+    ) -> Iterator[tuple[str, StemPostings]]:
+        if not stems:
+            return
         with self._collection.lend_search_connection() as connection:
-            # All in one row: of a common word, hundreds of thousands would cost more than finding
-            # them. The three are in the same order, which is that of the rows inside.
-            ((number_bytes, occurrence_count_bytes, token_count_bytes),) = (
+            # A stem is one row: of a common word, hundreds of thousands would cost more than
+            # finding them. The three are in the same order, which is that of the rows inside.
+            stem_rows = list(
                 connection.iterate_tuples(
-                    "SELECT string_agg(int8send(chunk_number), ''), "
-                    "string_agg(int4send(occurrences), ''), string_agg(int4send(tokens), '') FROM ("
-                    f"SELECT chunk_number, ({OCCURRENCES_SQL})::integer AS occurrences, tokens "
-                    f"FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery) AS matching",
-                    (lexeme, lexeme),
+                    "SELECT place, number_bytes, occurrence_bytes, token_bytes FROM "
+                    "unnest(?::text[]::tsquery[]) WITH ORDINALITY AS asked (query, place), "
+                    "LATERAL (SELECT string_agg(int8send(chunk_number), '') AS number_bytes, "
+                    "string_agg(int4send(occurrences), '') AS occurrence_bytes, "
+                    "string_agg(int4send(tokens), '') AS token_bytes FROM (SELECT chunk_number, "
+                    f"({OCCURRENCES_SQL.replace('?::tsquery', 'query')})::integer AS occurrences, "
+                    f"tokens FROM {self._collection.chunks_table} WHERE words @@ query) "
+                    "AS matching) AS found",
+                    (list(map(quote_lexeme, stems)),),
                 )
             )
-        if number_bytes is None:
-            return StemPostings([])
-        return StemPostings.make_from_columns(
-            # A chunk that has no row yet was written a moment ago: its row brings its words then.
-            chunk_rows.find_rows(np.frombuffer(number_bytes, ">i8").astype(np.int64)),
-            np.frombuffer(occurrence_count_bytes, ">i4"),
-            np.frombuffer(token_count_bytes, ">i4"),
-        )
+        for place, number_bytes, occurrence_bytes, token_bytes in stem_rows:
+            yield (
+                stems[place - 1],
+                StemPostings.make_from_columns(
+                    # As in `CommonWords`, a chunk may have no row yet.
+                    chunk_rows.find_rows(
+                        np.frombuffer(number_bytes or b"", ">i8").astype(np.int64)
+                    ),
+                    np.frombuffer(occurrence_bytes or b"", ">i4"),
+                    np.frombuffer(token_bytes or b"", ">i4"),
+                ),
+            )
 
     def _read_vector_pages(
         self, ids: Sequence[str] | None = None

@@ -21,9 +21,9 @@ _BM25_K1, _BM25_B = 1.2, 0.75
 class StemPostings:
     """The rows that have one stem, in ascending order; one writer appends, any readers."""
 
-    def __init__(self, postings: Sequence[Posting]) -> None:
-        self._postings = _to_posting_array(postings)
-        self._posting_count = len(self._postings)
+    def __init__(self, reserved_count: int = 0) -> None:
+        self._postings = np.empty(reserved_count, _POSTING_TYPE)
+        self._posting_count = 0
 
     @classmethod
     def make_from_columns(
@@ -33,24 +33,40 @@ class StemPostings:
         token_counts: "NDArray[Any]",
     ) -> "StemPostings":
         """Return the postings of rows in any order; one whose number is below 0 is left out."""
-        stem_postings = cls([])
+        stem_postings = cls()
         has_row_mask = row_numbers >= 0
-        stem_postings._postings = _pack_columns(
-            row_numbers[has_row_mask], occurrence_counts[has_row_mask], token_counts[has_row_mask]
+        stem_postings.append_packed(
+            pack_columns(
+                row_numbers[has_row_mask],
+                occurrence_counts[has_row_mask],
+                token_counts[has_row_mask],
+            )
         )
-        stem_postings._posting_count = len(stem_postings._postings)
+        stem_postings.sort_rows()
         return stem_postings
 
     def append_postings(self, postings: Sequence[Posting]) -> None:
         """Add rows, all of which come after those that are there."""
-        new_count = self._posting_count + len(postings)
+        # Column by column, which takes a fraction of converting tuples.
+        packed_postings = pack_columns(*zip(*postings, strict=True))
+        self.append_packed(packed_postings[np.argsort(packed_postings["row"])])
+
+    def append_packed(self, packed_postings: "NDArray[np.void]") -> None:
+        """Add rows as `pack_columns` returns them; call `sort_rows` unless in order."""
+        new_count = self._posting_count + len(packed_postings)
         if new_count > len(self._postings):
             # By half at least, so that many small writes do not copy everything each time.
             larger_array = np.zeros(max(new_count, self._posting_count * 3 // 2), _POSTING_TYPE)
             larger_array[: self._posting_count] = self._postings[: self._posting_count]
             self._postings = larger_array
-        self._postings[self._posting_count : new_count] = _to_posting_array(postings)
+        self._postings[self._posting_count : new_count] = packed_postings
         self._posting_count = new_count
+
+    def sort_rows(self) -> None:
+        """Put the rows in order, before anybody reads them."""
+        postings = self._postings[: self._posting_count]
+        if (postings["row"][1:] < postings["row"][:-1]).any():
+            self._postings = postings[np.argsort(postings["row"])]
 
     def read_before(self, row_limit: int) -> "NDArray[np.void]":
         """Return the postings of the first `row_limit` rows; a writer may be adding others."""
@@ -62,21 +78,15 @@ class StemPostings:
         return postings
 
 
-def _to_posting_array(postings: Sequence[Posting]) -> "NDArray[np.void]":
-    if not postings:
-        return np.empty(0, _POSTING_TYPE)
-    # Column by column, which takes a fraction of converting tuples.
-    return _pack_columns(*zip(*postings, strict=True))
-
-
-def _pack_columns(
+def pack_columns(
     row_numbers: ArrayLike, occurrence_counts: ArrayLike, token_counts: ArrayLike
 ) -> "NDArray[np.void]":
+    """Return postings as they are kept, in the order they have."""
     packed_postings = np.empty(np.shape(row_numbers)[0], _POSTING_TYPE)
     packed_postings["row"] = row_numbers
     packed_postings["occurrences"] = np.minimum(occurrence_counts, _MAX_STORED_COUNT)
     packed_postings["tokens"] = np.minimum(token_counts, _MAX_STORED_COUNT)
-    return packed_postings[np.argsort(packed_postings["row"])]
+    return packed_postings
 
 
 class ChunkRows:

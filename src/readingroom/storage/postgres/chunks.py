@@ -339,6 +339,16 @@ class PostgresCollection:
             ).fetchall()
         return {stem_row[0]: stem_row[1] for stem_row in stem_rows}
 
+    def list_common_stems(self, max_stems: int) -> dict[str, int]:
+        """Return in how many chunks each of the commonest stems occurs, rarest first."""
+        with _translate_errors(), self.database.connection() as connection:
+            stem_rows = connection.execute(
+                "SELECT stem, chunks FROM stems WHERE collection = ? AND chunks > 0 "
+                "ORDER BY chunks DESC, stem LIMIT ?",
+                (self.name, max_stems),
+            ).fetchall()
+        return {stem_row[0]: stem_row[1] for stem_row in reversed(stem_rows)}
+
     @contextmanager
     def lend_search_connection(self) -> Iterator[Connection]:
         """Lend a connection for a search; raise `StoreUnusable` when that fails."""

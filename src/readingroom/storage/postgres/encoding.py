@@ -9,7 +9,7 @@ from operator import add
 from types import NoneType
 from typing import Any
 
-from readingroom.core.arrays import Floats, np
+from readingroom.core.arrays import Floats, NDArray, np
 from readingroom.core.filters import Condition, In
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.postgres.database import clean_text
@@ -39,6 +39,7 @@ _ENCODED_COUNT_BY_BYTE_COUNT = [
     struct.pack(">xH", byte_count // 2) for byte_count in range(2 * _MAX_POSITIONS_PER_WORD + 1)
 ]
 _ROWS_PER_BLOCK = 200
+_MAX_FOUND_STEM_BYTES = 16
 # PostgreSQL estimates each value of a list by itself, for milliseconds; of a longer one it is
 # told nothing but how many there are.
 _MAX_ESTIMATED_VALUES = 50
@@ -191,6 +192,76 @@ def decode_words(encoded_words: bytes) -> Iterator[tuple[str, int]]:
         # PostgreSQL keeps no position of a word that stands too far behind.
         yield encoded_words[byte_offset:stem_end_offset].decode(), max(position_count, 1)
         byte_offset = stem_end_offset + 3 + 2 * position_count
+
+
+class StemFinder:
+    """Finds which of many tsvectors have some stems, with numpy: a fifth of `decode_words`.
+
+    Stems of more than 16 bytes are not looked for: as two numbers each, all are compared at once.
+    """
+
+    def __init__(self, stems: Iterable[str]) -> None:
+        short_stems = [stem for stem in stems if 0 < len(stem.encode()) <= _MAX_FOUND_STEM_BYTES]
+        encoded_stems = np.array([stem.encode() for stem in short_stems], "S16")
+        keys = encoded_stems.view("<u8").astype(np.uint64).reshape(-1, 2)
+        # Of stems with the same hash only one would be found; the others are left out.
+        self._hashes, stem_places = np.unique(
+            _hash_stems(keys[:, 0], keys[:, 1]), return_index=True
+        )
+        self._first_bytes, self._last_bytes = keys[stem_places].T.copy()
+        self.stems = tuple(short_stems[stem_place] for stem_place in stem_places)
+        """Those that are looked for."""
+
+    def find_stems(
+        self, encoded_words: Sequence[bytes]
+    ) -> tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int64]"]:
+        """Return the place of each stem found, that of its tsvector, and how often it occurs.
+
+        The tsvectors are as PostgreSQL sends them. Raise `ValueError` for others.
+        """
+        # Each begins with the number of its stems.
+        joined_words = b"".join([words[4:] for words in encoded_words])
+        vector_ends = np.cumsum(np.fromiter(map(len, encoded_words), np.int64) - 4)
+        all_bytes = np.frombuffer(joined_words + bytes(_MAX_FOUND_STEM_BYTES), np.uint8)
+        # Two zeros end a stem: the second begins the number of its positions, below 256, and all
+        # positions begin with the bits of the highest weight.
+        is_zero = all_bytes == 0
+        is_zero[len(joined_words) :] = False
+        stem_ends = np.flatnonzero(~is_zero[:-2] & is_zero[1:-1] & is_zero[2:]) + 1
+        position_counts = all_bytes[stem_ends + 2].astype(np.int64)
+        stem_starts = np.roll(stem_ends + 3 + 2 * position_counts, 1)
+        stem_starts[:1] = 0
+        stem_lengths = stem_ends - stem_starts
+        stem_count = sum(int.from_bytes(words[:4], "big") for words in encoded_words)
+        if len(stem_ends) != stem_count or (stem_lengths <= 0).any():
+            raise ValueError("the words of a chunk are not as PostgreSQL sends them")
+        # Eight bytes from each place on, as a number, of which those after the stem are left out.
+        masks = np.array([(1 << 8 * byte_count) - 1 for byte_count in range(9)], np.uint64)
+        numbers = np.ndarray((len(all_bytes) - 7,), "<u8", all_bytes, strides=(1,))
+        first_bytes = numbers[stem_starts] & masks[np.minimum(stem_lengths, 8)]
+        last_bytes = numbers[stem_starts + 8] & masks[np.clip(stem_lengths - 8, 0, 8)]
+        places = np.searchsorted(self._hashes, _hash_stems(first_bytes, last_bytes))
+        places[places == len(self._hashes)] = 0
+        is_found_mask = (
+            (self._first_bytes[places] == first_bytes)
+            & (self._last_bytes[places] == last_bytes)
+            & (stem_lengths <= _MAX_FOUND_STEM_BYTES)
+        )
+        return (
+            places[is_found_mask],
+            np.searchsorted(vector_ends, stem_ends[is_found_mask], side="right"),
+            # PostgreSQL keeps no position of a word that stands too far behind.
+            np.maximum(position_counts[is_found_mask], 1),
+        )
+
+
+def _hash_stems(
+    first_bytes: "NDArray[np.uint64]", last_bytes: "NDArray[np.uint64]"
+) -> "NDArray[np.uint64]":
+    hashes: NDArray[np.uint64] = first_bytes * np.uint64(
+        0x9E3779B97F4A7C15
+    ) ^ last_bytes * np.uint64(0xC2B2AE3D27D4EB4F)
+    return hashes
 
 
 def encode_words_rows(numbered_rows: Sequence[tuple[int, Sequence[Stems]]]) -> Iterator[bytes]:
