@@ -13,24 +13,13 @@ from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.load import loading, read_ahead, steps
 from readingroom.bases.federal.load.read_ahead import parse_first_record
 from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord
-from readingroom.bases.federal.store import FederalPlace, SharedRecords
+from readingroom.bases.federal.store import FederalPlace
 from tests.support.federal.made_records import amendment
-from tests.support.postgres import PostgresServer, make_database
 
 SENTENCE = (
     "  Another load ran beside this one: 3 of the unchanged files are in by it, and were not "
     "written again."
 )
-
-
-@pytest.fixture(params=["embedded", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FederalPlace]:
-    if request.param == "embedded":
-        yield store.get_database_path(tmp_path / "data")
-        return
-    server: PostgresServer = request.getfixturevalue("postgres")
-    with make_database(server) as url:
-        yield SharedRecords(url)
 
 
 class CountedAmendments:

@@ -35,16 +35,6 @@ NOISE = " ".join(WORDS[::47])
 """Words that no database makes much shorter: 48,000 characters."""
 
 
-@pytest.fixture(params=["embedded", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FederalPlace]:
-    if request.param == "embedded":
-        yield store.get_database_path(tmp_path / "data")
-        return
-    server: PostgresServer = request.getfixturevalue("postgres")
-    with make_database(server) as url:
-        yield SharedRecords(url)
-
-
 class MadeRecords:
     """Reads a file of one word as the records that the test has made under that word."""
 

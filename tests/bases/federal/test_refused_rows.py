@@ -26,16 +26,6 @@ from tests.support.postgres import PostgresServer, make_database
 from tests.support.processes import HANG_SECONDS, wait_until
 
 
-@pytest.fixture(params=["embedded", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FederalPlace]:
-    if request.param == "embedded":
-        yield store.get_database_path(tmp_path / "data")
-        return
-    server: PostgresServer = request.getfixturevalue("postgres")
-    with make_database(server) as url:
-        yield SharedRecords(url)
-
-
 class NumberedAmendments:
     """Reads files of numbers, one amendment each; `!` gives the one before it a bad link."""
 
