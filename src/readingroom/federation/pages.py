@@ -121,7 +121,7 @@ class FederationPages:
             next_address=search_form.make_address(search_answer.next_offset)
             if search_answer
             else None,
-            mark=request.citation_mark,
+            mark=request.sample_citation_prefix,
         )
         page_title = f"Search: {search_form.query}" if arguments else "Search"
         tool_example = ToolExample("search", search_form.to_arguments()) if arguments else None
@@ -162,7 +162,7 @@ class FederationPages:
             record_page_extras = await self._pages_by_base[
                 fetched_record.base
             ].build_record_page_extras(request, fetched_record)
-        citation = request.citation_mark + (
+        citation = request.sample_citation_prefix + (
             record_page_extras.citation or fetched_record.citation.citation_string
         )
         page_body = _render(
@@ -200,7 +200,7 @@ class FederationPages:
             "assessment.html",
             assessment=policy_assessment,
             unread_cautions=make_unread_cautions(policy_assessment.unread_revisions),
-            mark=request.citation_mark,
+            mark=request.sample_citation_prefix,
             application_hits=_make_shown_hits(
                 policy_assessment.application, policy_assessment.date
             ),

@@ -65,7 +65,7 @@ class PageRequest:
     """Where the page shows a form again that was refused; its fields are in the parameters."""
 
     @property
-    def citation_mark(self) -> str:
+    def sample_citation_prefix(self) -> str:
         """What every citation on the page begins with: `[sample] ` on the sample, else nothing."""
         return SAMPLE_CITATION_PREFIX if self.is_sample else ""
 

@@ -280,15 +280,15 @@ class _McpEndpoint:
         http_routes: list[BaseRoute] = [Route(f"{self._path}/mcp", self.http)]
         if self._sse:
             sse_stream_app, sse_messages_app = (
-                _AsgiApp(self._sse.serve_stream),
-                _AsgiApp(self._sse.receive_message),
+                _AsgiMethod(self._sse.serve_stream),
+                _AsgiMethod(self._sse.receive_message),
             )
             http_routes.append(Route(f"{self._path}/sse", sse_stream_app, methods=["GET"]))
             http_routes.append(Route(f"{self._path}/messages/", sse_messages_app, methods=["POST"]))
         return http_routes
 
 
-class _AsgiApp:
+class _AsgiMethod:
     """Wraps a method as an ASGI app: Starlette takes a bare method for a request handler."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -137,5 +137,5 @@ def _build_condition(record_table: RecordTable, filter_name: str, allowed_count:
         None,
     )
     if group_facet:
-        return f"id IN (SELECT id FROM ({group_facet.sql}) WHERE value {is_allowed_sql})"
+        return f"id IN (SELECT id FROM ({group_facet.rows_sql}) WHERE value {is_allowed_sql})"
     return f"{filter_name} {is_allowed_sql}"

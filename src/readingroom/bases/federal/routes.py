@@ -249,7 +249,7 @@ class SearchQuestion(BaseModel):
         """Return the question of the tool `search` with these arguments."""
         # Fields that were not given stay so: without `limit`, as many results as can be read.
         arguments = self.model_dump(exclude_none=True, exclude_unset=True, exclude={"mode"})
-        filter_names = [field for field in Filters.model_fields if field in arguments]
+        filter_names = [name for name in Filters.model_fields if name in arguments]
         filters = {filter_name: arguments.pop(filter_name) for filter_name in filter_names}
         return Search(
             query=arguments.pop("q"),

@@ -71,16 +71,16 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
     """
     if not hasattr(socket, "AF_NETLINK"):
         raise OSError("only Linux can be asked")
-    client_address, server_address = (
+    client_ip_address, server_ip_address = (
         ipaddress.ip_address(connection_end[0]) for connection_end in (client_end, server_end)
     )
-    address_family = socket.AF_INET if client_address.version == 4 else socket.AF_INET6
+    address_family = socket.AF_INET if client_ip_address.version == 4 else socket.AF_INET6
     port_bytes = _PORTS_STRUCT.pack(client_end[1], server_end[1])
     kernel_question = (
         _DIAG_REQUEST_STRUCT.pack(address_family, socket.IPPROTO_TCP, 0xFFFFFFFF)
         + port_bytes
-        + client_address.packed.ljust(16, b"\0")
-        + server_address.packed.ljust(16, b"\0")
+        + client_ip_address.packed.ljust(16, b"\0")
+        + server_ip_address.packed.ljust(16, b"\0")
         + _ANY_INTERFACE_AND_COOKIE
     )
     diag_header = _DIAG_HEADER_STRUCT.pack(

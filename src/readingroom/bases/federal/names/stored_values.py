@@ -81,12 +81,14 @@ class ItemValues:
 
     def has_value(self, searched_value: str) -> bool:
         return has_row(
-            self.db, f"SELECT 1 FROM ({self.facet.sql}) WHERE value = ? LIMIT 1", searched_value
+            self.db,
+            f"SELECT 1 FROM ({self.facet.rows_sql}) WHERE value = ? LIMIT 1",
+            searched_value,
         )
 
     def list_values(self, limit: int) -> list[str]:
         rows = self.db.execute(
-            f"SELECT DISTINCT value FROM ({self.facet.sql}) WHERE value IS NOT NULL LIMIT ?",
+            f"SELECT DISTINCT value FROM ({self.facet.rows_sql}) WHERE value IS NOT NULL LIMIT ?",
             (limit,),
         )
         return [row["value"] for row in rows]

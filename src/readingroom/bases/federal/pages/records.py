@@ -95,7 +95,7 @@ class RecordPages:
         record_id = request.get_parameter("id")
         source_name = parse_federal_id(record_id).source
         if source_name == "roll_call_votes":
-            return await self._show_vote(record_id, request.citation_mark)
+            return await self._show_vote(record_id, request.sample_citation_prefix)
         record_dossier = await self._read_dossier(source_name, record_id)
         if record_dossier is None:
             return SeeOther(make_record_page_path(record_id))
@@ -104,7 +104,7 @@ class RecordPages:
             version_links = await list_text_versions(
                 self._service, str(record_dossier.record_fields["id"])
             )
-        return _render_dossier(record_dossier, version_links, request.citation_mark)
+        return _render_dossier(record_dossier, version_links, request.sample_citation_prefix)
 
     async def _read_dossier(self, source_name: str, record_id: str) -> "_Dossier | None":
         match source_name:
@@ -131,12 +131,12 @@ class RecordPages:
                 return _Dossier(law_dossier, record_fields, "get_public_law_dossier", "id")
         return None
 
-    async def _show_vote(self, vote_id: str, citation_mark: str) -> RenderedPage:
+    async def _show_vote(self, vote_id: str, sample_citation_prefix: str) -> RenderedPage:
         """Return a roll call: party by position, and every member."""
         fetched_vote = await self._service.fetch_record(vote_id)
         member_votes = await self._list_member_votes(vote_id)
         vote_fields = fetched_vote.record
-        citation = citation_mark + fetched_vote.citation.citation_string
+        citation = sample_citation_prefix + fetched_vote.citation.citation_string
         vote_chart = _draw_vote_chart(member_votes, vote_fields)
         body_html = render(
             "vote.html",
@@ -224,14 +224,14 @@ class _Dossier:
 
 
 def _render_dossier(
-    dossier: _Dossier, version_links: Sequence[TextVersionLink], citation_mark: str
+    dossier: _Dossier, version_links: Sequence[TextVersionLink], sample_citation_prefix: str
 ) -> RenderedPage:
     record_fields = dossier.record_fields
     section_by_name = dossier.sections
     action_section = section_by_name.pop("actions", None)
     bill_summary = record_fields.get("summary") or {}
     citation_text = record_fields.get("citation_string") or ""
-    citation = f"{citation_mark}{citation_text}" if citation_text else ""
+    citation = f"{sample_citation_prefix}{citation_text}" if citation_text else ""
     body_html = render(
         "dossier.html",
         record_id=record_fields["id"],

@@ -96,7 +96,7 @@ class BillTextPages:
         body_html = render(
             "bill_text.html",
             text=bill_text,
-            mark=request.citation_mark,
+            mark=request.sample_citation_prefix,
             shown_words=_mark_changes(bill_text.text)
             if bill_text.compared_with
             else join_broken_lines(bill_text.text),
@@ -111,7 +111,7 @@ class BillTextPages:
         )
         example_arguments = {"bill_id": bill_text.bill_id, **_drop_missing(text_arguments)}
         return RenderedPage(
-            request.citation_mark + _format_page_title(bill_text),
+            request.sample_citation_prefix + _format_page_title(bill_text),
             body_html,
             data=bill_text,
             tool_example=ToolExample("get_bill_text", example_arguments),

@@ -184,7 +184,7 @@ class Aggregator:
                 group_column = "value"
             elif reads_whole_facet:
                 # Each row of the facet once, in the order of its values where an index has it.
-                from_sql = f"({facet.sql_by_value or facet.sql})"
+                from_sql = f"({facet.rows_by_value_sql or facet.rows_sql})"
                 where_sql = (
                     f"id IN (SELECT id FROM {record_table.name} {index_hint} WHERE {where_sql})"
                 )
@@ -193,7 +193,7 @@ class Aggregator:
                 # From the records to their values: the other way round, each value would search
                 # an index for its record that is not sorted by id.
                 from_sql += f""" {self._db.dialect.join_in_order_sql}
-                    (SELECT id AS facet_id, value AS facet_value FROM ({facet.sql}))
+                    (SELECT id AS facet_id, value AS facet_value FROM ({facet.rows_sql}))
                     ON facet_id = r.id"""
                 group_column = "facet_value"
         elif group_column is not None:
@@ -230,7 +230,7 @@ class Aggregator:
         max_counted_rows = self._budget.max_rows + 1
         (facet_row_count,) = self._db.execute(
             f"""SELECT count(*) FROM (
-                SELECT 1 FROM ({facet.sql_by_value or facet.sql})
+                SELECT 1 FROM ({facet.rows_by_value_sql or facet.rows_sql})
                 LIMIT {max_counted_rows}
             )"""
         ).fetchone()
@@ -257,10 +257,10 @@ class Aggregator:
         row_count = row_count or 0
         for column_name in record_table.indexed_columns:
             if column_name in row_filter.filters:
-                max_index_rows = row_count // _LOOKUP_COST + 1
+                max_counted_rows = row_count // _LOOKUP_COST + 1
                 filter_value = row_filter.filters[column_name]
                 matching_count = store.count_up_to(
-                    self._db, record_table.name, column_name, filter_value, max_index_rows
+                    self._db, record_table.name, column_name, filter_value, max_counted_rows
                 )
                 if matching_count * _LOOKUP_COST < row_count:
                     index_hint = (

@@ -80,11 +80,11 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A field with several values per record; the SQL in `sql` selects `id` and `value`."""
+    """A field with several values per record; `rows_sql` selects `id` and `value`."""
 
     name: str
-    sql: str
-    sql_by_value: str = ""
+    rows_sql: str
+    rows_by_value_sql: str = ""
     """The same in the order of an index on the value: quicker where all of them are counted."""
     search_field: str = ""
     """The field of the search's facets that it is; these have numbers of documents, not ids."""

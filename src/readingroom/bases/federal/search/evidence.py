@@ -58,33 +58,33 @@ def compute_bonuses(
 ) -> dict[int, float]:
     """Return what is added to the fit of each passage, by its number, for the record it is of."""
     query_years = frozenset(_YEAR_PATTERN.findall(query_text))
-    named_source_names = find_named_sources(query_text)
+    named_record_kinds = find_named_record_kinds(query_text)
     return {
         record_row["chunk"]: _compute_bonus(
-            record_row, query_years, named_source_names, evidence_weights
+            record_row, query_years, named_record_kinds, evidence_weights
         )
         for record_row in _read_records(db, chunk_numbers)
     }
 
 
-def find_named_sources(query_text: str) -> frozenset[str]:
+def find_named_record_kinds(query_text: str) -> frozenset[str]:
     """Return the sources whose kind of record a question names."""
     lowered_query = query_text.lower()
     query_words = set(_WORD_PATTERN.findall(lowered_query))
-    named_source_names = {
+    named_record_kinds = {
         source_name
         for source_name, kind_words in _KIND_WORDS_BY_SOURCE.items()
         if kind_words & query_words
     }
     return frozenset(
-        named_source_names | {"saps"} if _WHITE_HOUSE in lowered_query else named_source_names
+        named_record_kinds | {"saps"} if _WHITE_HOUSE in lowered_query else named_record_kinds
     )
 
 
 def _compute_bonus(
     record_row: Row,
     query_years: frozenset[str],
-    named_source_names: frozenset[str],
+    named_record_kinds: frozenset[str],
     evidence_weights: EvidenceWeights,
 ) -> float:
     score_bonus = -evidence_weights.length * math.sqrt(math.log(record_row["passages"]))
@@ -92,7 +92,7 @@ def _compute_bonus(
         score_bonus -= evidence_weights.bare_title
     if (record_row["published_at"] or "")[:4] in query_years:
         score_bonus += evidence_weights.year
-    if record_row["source"] in named_source_names:
+    if record_row["source"] in named_record_kinds:
         score_bonus += evidence_weights.kind
     elif record_row["source"] == "amendments":
         score_bonus -= evidence_weights.amendment

@@ -49,9 +49,9 @@ def find_registry_records(db: Database, query_text: str, max_results: int) -> li
             score_by_name_row[name_row] += math.log(1 + _MAX_NAMES_PER_WORD / len(names_with_stem))
             source_by_name_row[name_row] = source_name
             match_count_by_name_row[name_row] += 1
-    named_sources = _find_named_sources(query_stems)
+    named_record_kinds = _find_named_record_kinds(query_stems)
     for name_row, source_name in source_by_name_row.items():
-        if source_name in named_sources:
+        if source_name in named_record_kinds:
             score_by_name_row[name_row] += _KIND_WORD_WEIGHT
             match_count_by_name_row[name_row] += 1
     # One word alone may be anything, unless it is all that was asked.
@@ -79,7 +79,7 @@ def _find_names(db: Database, word_stem: str) -> list[tuple[int, str]]:
     ]
 
 
-def _find_named_sources(query_stems: Mapping[str, None]) -> set[str]:
+def _find_named_record_kinds(query_stems: Mapping[str, None]) -> set[str]:
     word_stemmer = get_shared_stemmer()
     return {
         source_name

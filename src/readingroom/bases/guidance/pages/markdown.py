@@ -106,13 +106,13 @@ class MarkdownConverter:
         markdown_text = "\n\n".join(
             self._writer.write_blocks(parse_html(html_text[: self._html_chars_left]))
         )
-        markdown_text, cut_off_markdown = (
+        markdown_text, dropped_markdown = (
             markdown_text[: self._markdown_chars_left],
             markdown_text[self._markdown_chars_left :],
         )
-        is_cut = bool(cut_off_markdown) or len(html_text) > self._html_chars_left
+        is_cut = bool(dropped_markdown) or len(html_text) > self._html_chars_left
         self._html_chars_left -= len(html_text)
-        self._markdown_chars_left -= len(markdown_text) + len(cut_off_markdown)
+        self._markdown_chars_left -= len(markdown_text) + len(dropped_markdown)
         return f"{markdown_text}\n\n{CUT_NOTE}" if is_cut else markdown_text
 
 

@@ -74,7 +74,7 @@ class QuotationPages:
             source=policy_slug,
             day=asked_day,
             check=quote_check,
-            mark=request.citation_mark,
+            mark=request.sample_citation_prefix,
             chart=period_chart,
             picture=picture_html,
             verdict=_describe_verdict(quote_check) if quote_check else "",

@@ -71,7 +71,7 @@ class PageViews:
             revision.source, revision.version_label, revision.stage
         )
         page_name = f"{revision_name}, p. {page_number}"
-        citation = request.citation_mark + page_name
+        citation = request.sample_citation_prefix + page_name
         body_html = _render(
             "page.html",
             revision=revision,
