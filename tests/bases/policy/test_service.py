@@ -777,7 +777,7 @@ async def test_a_revision_embeds_only_what_its_neighbours_do_not_say(tmp_path: P
         )
         chunks = await library.service.store.get_chunks("NPPF", second)
         revisions = await library.service.registry.get_revisions("NPPF")
-        stored = await library.service.store.get_vectors(revisions)
+        stored = await library.service.store.read_vectors_by_text(revisions)
     assert not first_texts & set(embedder.texts)
     assert 0 < len(embedder.texts) < len(chunks) / 4
     # Each is embedded under the policy's title, which is one line.

@@ -160,7 +160,7 @@ class PolicyAdapter(SearchAdapter):
             section_fields["unread_revisions"] = [
                 unread_revision.model_dump(mode="json") for unread_revision in unread_revisions
             ]
-            return self._make_desk_record(
+            return self._make_section_record(
                 passage.id, passage.citation, passage.text, section_fields, offset
             )
         policy_slug, revision_id, section_ref = section_id_parts
@@ -168,7 +168,7 @@ class PolicyAdapter(SearchAdapter):
             GetPolicySection(source=policy_slug, section_ref=section_ref, revision_id=revision_id)
         )
         section_fields = section_text.model_dump(mode="json", exclude={"text", "status", "id"})
-        return self._make_desk_record(
+        return self._make_section_record(
             section_text.id, section_text.citation, section_text.text, section_fields, offset
         )
 
@@ -237,7 +237,7 @@ class PolicyAdapter(SearchAdapter):
         )
         return "\n".join([f"{outline_heading} {until_text}", "", *outline_lines])
 
-    def _make_desk_record(
+    def _make_section_record(
         self,
         section_id: str,
         citation: str,

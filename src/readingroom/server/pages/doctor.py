@@ -78,8 +78,8 @@ class DoctorPages:
         # The command itself: it asks this server about the bases that it owns.
         command_line = [sys.executable, "-m", "readingroom", "doctor", "--json"]
         command_line += ["--data", str(self._settings.data)]
-        doctor_findings = _parse_findings(await _run_command(command_line))
-        complaint_entries, note_entries = doctor_findings["complaints"], doctor_findings["notes"]
+        doctor_report = _parse_doctor_report(await _run_command(command_line))
+        complaint_entries, note_entries = doctor_report["complaints"], doctor_report["notes"]
         return {
             "link": "/operations",
             "link_label": "Operations",
@@ -88,7 +88,7 @@ class DoctorPages:
             + [_make_finding_row(finding_entry, "note: ") for finding_entry in note_entries]
             or [["everything", "none was found", ""]],
             "complaint_count": len(complaint_entries),
-            "checked": doctor_findings["checked"],
+            "checked": doctor_report["checked"],
         }
 
 
@@ -101,12 +101,12 @@ async def _run_command(command_line: list[str]) -> bytes:
     raise DoctorFailed(f"The check did not end within {_MAX_DOCTOR_SECONDS} seconds")
 
 
-def _parse_findings(json_output: bytes) -> dict[str, Any]:
+def _parse_doctor_report(json_output: bytes) -> dict[str, Any]:
     try:
-        doctor_findings: dict[str, Any] = json.loads(json_output)
+        doctor_report: dict[str, Any] = json.loads(json_output)
     except ValueError as error:
         raise DoctorFailed("The check ended without a result; run `readingroom doctor`") from error
-    return doctor_findings
+    return doctor_report
 
 
 def _make_finding_row(finding_entry: Mapping[str, Any], problem_prefix: str) -> list[str]:

@@ -208,7 +208,7 @@ class StemFinder:
         self._hashes, stem_places = np.unique(
             _hash_stems(keys[:, 0], keys[:, 1]), return_index=True
         )
-        self._first_bytes, self._last_bytes = keys[stem_places].T.copy()
+        self._first_eight_bytes, self._next_eight_bytes = keys[stem_places].T.copy()
         self.stems = tuple(short_stems[stem_place] for stem_place in stem_places)
         """Those that are looked for."""
 
@@ -238,13 +238,13 @@ class StemFinder:
         # Eight bytes from each place on, as a number, of which those after the stem are left out.
         masks = np.array([(1 << 8 * byte_count) - 1 for byte_count in range(9)], np.uint64)
         numbers = np.ndarray((len(all_bytes) - 7,), "<u8", all_bytes, strides=(1,))
-        first_bytes = numbers[stem_starts] & masks[np.minimum(stem_lengths, 8)]
-        last_bytes = numbers[stem_starts + 8] & masks[np.clip(stem_lengths - 8, 0, 8)]
-        places = np.searchsorted(self._hashes, _hash_stems(first_bytes, last_bytes))
+        first_eight_bytes = numbers[stem_starts] & masks[np.minimum(stem_lengths, 8)]
+        next_eight_bytes = numbers[stem_starts + 8] & masks[np.clip(stem_lengths - 8, 0, 8)]
+        places = np.searchsorted(self._hashes, _hash_stems(first_eight_bytes, next_eight_bytes))
         places[places == len(self._hashes)] = 0
         is_found_mask = (
-            (self._first_bytes[places] == first_bytes)
-            & (self._last_bytes[places] == last_bytes)
+            (self._first_eight_bytes[places] == first_eight_bytes)
+            & (self._next_eight_bytes[places] == next_eight_bytes)
             & (stem_lengths <= _MAX_FOUND_STEM_BYTES)
         )
         return (
@@ -256,11 +256,11 @@ class StemFinder:
 
 
 def _hash_stems(
-    first_bytes: "NDArray[np.uint64]", last_bytes: "NDArray[np.uint64]"
+    first_eight_bytes: "NDArray[np.uint64]", next_eight_bytes: "NDArray[np.uint64]"
 ) -> "NDArray[np.uint64]":
-    hashes: NDArray[np.uint64] = first_bytes * np.uint64(
+    hashes: NDArray[np.uint64] = first_eight_bytes * np.uint64(
         0x9E3779B97F4A7C15
-    ) ^ last_bytes * np.uint64(0xC2B2AE3D27D4EB4F)
+    ) ^ next_eight_bytes * np.uint64(0xC2B2AE3D27D4EB4F)
     return hashes
 
 

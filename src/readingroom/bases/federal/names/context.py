@@ -132,10 +132,10 @@ class NameContext:
         for word_index, query_word in enumerate(self._query_words):
             if word_matches[word_index] is None and 3 <= len(query_word) <= 6:
                 initials_score = score_initials(query_word, name_words, get_extra_initials(record))
-                initials_match = WordMatch(
+                initials_word_match = WordMatch(
                     query_word, " ".join(name_words), initials_score, "stands for"
                 )
-                word_matches[word_index] = initials_match if initials_score else None
+                word_matches[word_index] = initials_word_match if initials_score else None
         return Similarity(tuple(word_matches), similarity.coverage)
 
     def match_words(

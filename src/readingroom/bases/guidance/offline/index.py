@@ -139,8 +139,8 @@ class OfflineIndex:
         ]
         if search_mode == "hybrid":
             best_text_by_page = {
-                page_path: text_by_id[chunk_hits[0].chunk_id]
-                for page_path, chunk_hits in hits_by_page.items()
+                page_path: text_by_id[page_hits[0].chunk_id]
+                for page_path, page_hits in hits_by_page.items()
             }
             scored_pages = look_again(
                 query_text,
@@ -170,16 +170,16 @@ class OfflineIndex:
             measure_evidence(best_word_score, len(self._passage_count_by_page))
         ).word_weight
         compared_pages = []
-        for page_path, chunk_hits in hits_by_page.items():
+        for page_path, page_hits in hits_by_page.items():
             relative_word_score = relative_word_score_by_page.get(page_path, 0.0)
             # A long page has more chances by accident.
             passage_count = self._passage_count_by_page.get(page_path, 1)
             page_fit = (
-                max(hit.relevance_score for hit in chunk_hits)
+                max(hit.relevance_score for hit in page_hits)
                 + word_weight * relative_word_score
                 - _LENGTH_PENALTY * math.log(passage_count)
             )
-            passage_cosines = (hit.score_parts.semantic for hit in chunk_hits)
+            passage_cosines = (hit.score_parts.semantic for hit in page_hits)
             compared_pages.append(
                 ComparedPassage(
                     passage_id=page_path,
@@ -193,7 +193,7 @@ class OfflineIndex:
                         default=None,
                     ),
                     word_score=relative_word_score,
-                    coverage=max(hit.score_parts.lexical for hit in chunk_hits),
+                    coverage=max(hit.score_parts.lexical for hit in page_hits),
                     found_share=1.0,  # the calibration does not ask
                     matched_terms=(),
                 )

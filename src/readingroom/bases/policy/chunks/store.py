@@ -203,7 +203,7 @@ class PolicyStore:
         raw_chunks = await self._read_chunks(_build_revision_filter(policy_slug, revision_id))
         return sorted(_parse_stored_chunks(raw_chunks), key=lambda chunk: chunk.chunk_index)
 
-    async def get_vectors(self, revisions: Sequence[Revision]) -> dict[str, Vector]:
+    async def read_vectors_by_text(self, revisions: Sequence[Revision]) -> dict[str, Vector]:
         """Return, by what was embedded, the vectors of the chunks of these revisions."""
         if not revisions:
             return {}

@@ -411,7 +411,7 @@ class Ingestion:
         ]
         first_day = revision.effective_from
         other_revisions.sort(key=lambda other: abs(other.effective_from - first_day))
-        return await self._store.get_vectors(other_revisions[:_MAX_REUSED_REVISIONS])
+        return await self._store.read_vectors_by_text(other_revisions[:_MAX_REUSED_REVISIONS])
 
     async def _store_revision(
         self,
