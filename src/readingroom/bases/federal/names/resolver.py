@@ -415,10 +415,10 @@ def _find_names_by_initials(
             WHERE source = ? AND initials LIKE ? LIMIT {_MAX_NAMES_BY_INITIALS}""",
         (source.name, f"%{'%'.join(sorted_letters)}%"),
     )
-    words_by_name_row = _index_words_by_row(rows)
+    candidate_words_by_row = _index_words_by_row(rows)
     return words_by_name_row | {
         name_row: folded_words
-        for name_row, folded_words in words_by_name_row.items()
+        for name_row, folded_words in candidate_words_by_row.items()
         if find_initials(acronym, folded_words)
     }
 
