@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -535,3 +536,19 @@ class _Rows:
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         return self._rows
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_of_another_encoding_is_refused_with_what_to_do(
+    postgres: PostgresServer, encoding: str
+) -> None:
+    name = f"other_{uuid.uuid4().hex}"
+    postgres.execute(
+        f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE_PROVIDER libc "
+        "LOCALE 'C'"
+    )
+    try:
+        with pytest.raises(DatabaseFailed, match=f"{encoding}.* ENCODING 'UTF8'"):
+            open_database(postgres.url(name)).prepare()
+    finally:
+        postgres.execute(f"DROP DATABASE {name}")

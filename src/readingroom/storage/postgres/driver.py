@@ -61,12 +61,13 @@ def connect(url: str) -> "PostgresConnection":
 def open_connection(url: str, search_path: str, is_read_only: bool = False) -> Any:
     """Open a connection of psycopg's own in autocommit mode.
 
-    Raise `DatabaseUnreachable`, or `InvalidSetting` for a URL that is none.
+    Raise `DatabaseUnreachable`, `DatabaseFailed` for a database of another encoding than UTF-8, or
+    `InvalidSetting` for a URL that is none.
     """
     _check_url(url)
     access_option = " -c default_transaction_read_only=on" if is_read_only else ""
     try:
-        return psycopg.connect(
+        connection = psycopg.connect(
             url,
             autocommit=True,
             connect_timeout=_CONNECT_SECONDS,
@@ -79,6 +80,21 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
         is_server_full = any(phrase in str(error) for phrase in _SERVER_FULL_PHRASES)
         advice = _ADVICE_BY_SQL_STATE["53300"] if is_server_full else _CHECK_URL_ADVICE
         raise DatabaseUnreachable(f"{_describe_database_error(error)}; {advice}") from error
+    _check_encoding(connection)
+    return connection
+
+
+def _check_encoding(connection: Any) -> None:
+    # The server has said it when the connection was opened, so asking costs nothing.
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        database_name = connection.info.dbname
+        connection.close()
+        raise DatabaseFailed(
+            f"The database {database_name} keeps texts as {encoding}, which cannot hold all of "
+            "them: make another one with CREATE DATABASE room TEMPLATE template0 ENCODING 'UTF8' "
+            "LOCALE_PROVIDER builtin LOCALE 'C.UTF-8', and name it in READINGROOM_DATABASE_URL"
+        )
 
 
 def _check_url(url: str) -> None:

@@ -33,6 +33,7 @@ class PassageOwners:
     def __init__(self) -> None:
         self._generation = -1
         self._last_chunk_number = 0
+        self._passage_count = 0
         self._update_lock = threading.Lock()
 
     def add_new_passages(self, db: Database) -> None:
@@ -53,11 +54,14 @@ class PassageOwners:
                 self._document_numbers[new_rows["chunk"]] = new_rows["doc"]
                 self._source_codes[new_rows["chunk"]] = new_rows["source"]
                 self._last_chunk_number = int(new_rows["chunk"][-1])
+            self._passage_count = db.execute("SELECT count(*) AS passages FROM chunks").fetchone()[
+                "passages"
+            ]
             self._generation = max(self._generation, current_generation)
 
     def __len__(self) -> int:
-        """How many passages there have been; removed ones count until the process ends."""
-        return self._last_chunk_number
+        """How many passages there are. Their numbers go higher: none is ever used again."""
+        return self._passage_count
 
     def get_document_numbers(
         self, chunk_numbers: RowNumbers | Sequence[int]
