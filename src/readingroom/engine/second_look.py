@@ -19,7 +19,7 @@ from readingroom.engine.errors import ModelUnavailable
 logger = logging.getLogger(__name__)
 
 MAX_PASSAGES_READ_AGAIN = 8
-"""How many passages of one base are read again: some 50 ms of two cores."""
+"""How many passages of one base are read again: each takes longer than embedding it."""
 
 
 @dataclass(frozen=True, slots=True)
