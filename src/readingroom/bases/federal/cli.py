@@ -252,13 +252,13 @@ def status(settings: FederalSettings, as_json: bool) -> None:
         failed_files = [
             dict(status_row)
             for status_row in federal_store.query_now(
-                lambda db: list(completeness.list_failures(db))
+                lambda db: list(completeness.list_failed_files(db))
             )
         ]
         incomplete_files = [
             dict(status_row)
             for status_row in federal_store.query_now(
-                lambda db: list(completeness.list_incomplete(db))
+                lambda db: list(completeness.list_incomplete_files(db))
             )
         ]
         ignored_files = [

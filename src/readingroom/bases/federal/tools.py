@@ -104,7 +104,7 @@ def open_federal(
     store.prepare_records(federal_place)
     if _lacks_agencies(federal_place):
         linking.register_agencies_of_older_records(federal_place)
-    coverage.correct_dates_of_issues(federal_place)
+    coverage.correct_dates_from_issues(federal_place)
     federal_service = FederalService(federal_place, embedder, cost_budget)
     return KnowledgeBase(
         name="federal",

@@ -292,7 +292,7 @@ class _BillParser:
         if len(amendment_elements) == _MAX_LISTED_AMENDMENTS:
             yield FileProblem(
                 f"{bill_label} has {_MAX_LISTED_AMENDMENTS} amendments in the file, the most that "
-                "GPO_PUBLISHER lists: there may be more, at congress.gov"
+                "GPO lists: there may be more, at congress.gov"
             )
 
     def _list_topic_names(self) -> list[str]:
