@@ -26,7 +26,7 @@ class CountedAmendments:
     """Reads a file of one number as so many amendments."""
 
     format_id = "counted/1"
-    sources = ("amendments",)
+    source_names = ("amendments",)
     complete_for_columns = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:

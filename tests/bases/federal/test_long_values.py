@@ -39,7 +39,7 @@ class MadeRecords:
     """Reads a file of one word as the records that the test has made under that word."""
 
     format_id = "made/1"
-    sources = ("amendments", "legislators")
+    source_names = ("amendments", "legislators")
     complete_for_columns = None
 
     def __init__(self, **records: ParsedRecord) -> None:

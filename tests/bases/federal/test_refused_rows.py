@@ -30,7 +30,7 @@ class NumberedAmendments:
     """Reads files of numbers, one amendment each; `!` gives the one before it a bad link."""
 
     format_id = "numbered/1"
-    sources = ("amendments",)
+    source_names = ("amendments",)
     complete_for_columns = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:

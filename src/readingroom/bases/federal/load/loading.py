@@ -12,13 +12,13 @@ from readingroom.bases.federal.formats import (
     LOADERS,
     ListsAllCurrentMembers,
     Loader,
-    list_format_sources,
+    list_source_names_of_format,
 )
 from readingroom.bases.federal.formats.parts.files import (
     BAD_FILE_ERRORS,
     FileRef,
     find_files,
-    find_pdfs,
+    find_pdf_paths,
     split_zip_member,
 )
 from readingroom.bases.federal.load.batches import WriteResult
@@ -131,12 +131,11 @@ def _load_or_update(
 ) -> LoadSummary:
     prepare_records(place)
     loaders = [
-        loader for loader in LOADERS if only_source is None or only_source.name in loader.sources
+        loader for loader in LOADERS if not only_source or only_source.name in loader.source_names
     ]
     file_refs = list(find_files(file_paths, load_options.file_date))
-    pdf_paths = (
-        list(find_pdfs(file_paths)) if only_source is None or only_source.name == "saps" else []
-    )
+    reads_statements = only_source is None or only_source.name == "saps"
+    pdf_paths = list(find_pdf_paths(file_paths)) if reads_statements else []
     with (
         translate_errors(place),
         closing(connect(place, writing=True)) as db,
@@ -395,7 +394,7 @@ class _LoadRun:
                     may_drop_most=may_drop_most,
                 )
         if self._load_options.is_update and isinstance(loader, ListsAllCurrentMembers):
-            record_source = SOURCES_BY_NAME[loader.current_source]
+            record_source = SOURCES_BY_NAME[loader.current_source_name]
             current_ids = write_result.ids_by_source.get(record_source.name, set())
             write_result.changed_count += self._writer.retire_missing_members(
                 record_source, current_ids, read_at, may_drop_most=may_drop_most
@@ -494,7 +493,7 @@ class _LoadRun:
                 )
                 continue
             for log_row in left_out_log_rows:
-                for source_name in list_format_sources(log_row["loader"]):
+                for source_name in list_source_names_of_format(log_row["loader"]):
                     record_source = SOURCES_BY_NAME[source_name]
                     self._writer.withdraw_file(record_source, log_row["sha256"], started_at)
                 self._writer.forget_file(log_row["file"])

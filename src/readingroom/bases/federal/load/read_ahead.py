@@ -83,8 +83,8 @@ NeedsContents = Callable[[PendingFile], bool]
 def make_pending_file(file_ref: FileRef, loaders: Sequence[Loader]) -> PendingFile:
     """Find the loader of a file; one that cannot be opened is reported when it is read."""
     with suppress(*BAD_FILE_ERRORS):
-        file_start = file_ref.start
-        if not file_start.head.startswith(_COMPRESSION_MAGIC_BYTES):
+        file_start = file_ref.file_start
+        if not file_start.first_bytes.startswith(_COMPRESSION_MAGIC_BYTES):
             return PendingFile(
                 file_ref,
                 next((loader for loader in loaders if loader.recognizes_file(file_start)), None),
