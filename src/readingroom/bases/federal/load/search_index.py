@@ -333,7 +333,7 @@ class SearchIndex:
 
     def index_returned_text(self, record: AnyRecord, stored_row: Row) -> None:
         """Index the text of a record again that was withdrawn and has returned."""
-        if store.list_texts(self._db, record.id):
+        if store.list_text_parts(self._db, record.id):
             self._index_text(
                 self._ensure_document_number(record), self._read_newest_text(record.id), stored_row
             )
