@@ -210,17 +210,17 @@ def _parse_congress(written_congress: Any) -> int | None:
     raise InvalidArguments([{"field": "filters.congress", "message": problem_text}])
 
 
-def parse_link_kind(written_kind: Any) -> LinkKind | SponsorKind | None:
+def parse_link_kind(link_kind_name: Any) -> LinkKind | SponsorKind | None:
     """Return the kind of links that a filter names; raise InvalidArguments if there is none."""
-    if written_kind is None:
+    if link_kind_name is None:
         return None
     kind_by_name: dict[Any, LinkKind | SponsorKind] = {
         link_kind.value: link_kind for link_kind in (*LinkKind, *SponsorKind)
     }
-    if not isinstance(written_kind, str) or written_kind not in kind_by_name:
-        problem_text = f"there is no {str(written_kind)[:50]!r}; one of {', '.join(kind_by_name)}"
+    if not isinstance(link_kind_name, str) or link_kind_name not in kind_by_name:
+        problem_text = f"there is no {str(link_kind_name)[:50]!r}; one of {', '.join(kind_by_name)}"
         raise InvalidArguments([{"field": "filters.kind", "message": problem_text}])
-    return kind_by_name[written_kind]
+    return kind_by_name[link_kind_name]
 
 
 async def fetch_address(federal_service: Any, list_address: str) -> Fetched:

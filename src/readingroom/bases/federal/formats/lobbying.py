@@ -56,14 +56,14 @@ class LobbyingFilingLoader:
             yield _build_filing(filing_data, lobbying_activities, issue_names, file_stamp)
 
 
-def parse_dollars(written_amount: Any) -> Decimal | None:
+def parse_dollars(stated_amount: Any) -> Decimal | None:
     """`"100000.00"` to the cent; nothing where nothing was reported."""
-    if written_amount is None or written_amount == "":
+    if stated_amount is None or stated_amount == "":
         return None
     try:
-        return Decimal(str(written_amount)).quantize(Decimal("0.01"))
+        return Decimal(str(stated_amount)).quantize(Decimal("0.01"))
     except InvalidOperation as error:
-        raise ValueError(f"{written_amount!r} is not an amount of money") from error
+        raise ValueError(f"{stated_amount!r} is not an amount of money") from error
 
 
 def _build_filing(

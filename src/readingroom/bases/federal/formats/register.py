@@ -232,8 +232,8 @@ def _parse_presidential_fields(
     preface_element, main_element = document_element.find("preface"), document_element.find("main")
     block_texts = [
         fold_dashes(block_text)
-        for element in document_element.iter()
-        if (block_text := find_text(element))
+        for text_element in document_element.iter()
+        if (block_text := find_text(text_element))
     ]
     designation_match = next(
         filter(None, map(_ORDER_DESIGNATION_PATTERN.fullmatch, block_texts)), None
@@ -248,8 +248,10 @@ def _parse_presidential_fields(
     heading_texts = (
         block_text
         for heading_container in (preface_element, main_element)
-        for element in (heading_container.iter("heading") if heading_container is not None else ())
-        if (block_text := find_text(element))
+        for text_element in (
+            heading_container.iter("heading") if heading_container is not None else ()
+        )
+        if (block_text := find_text(text_element))
         and not (
             _ORDER_DESIGNATION_PATTERN.fullmatch(fold_dashes(block_text))
             or _PAGE_HEADER_PATTERN.fullmatch(block_text)

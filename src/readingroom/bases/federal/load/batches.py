@@ -28,10 +28,10 @@ class RowBatch:
 
     def write_rows(self) -> int:
         """Have the rows inserted before the next statement; return how many there are."""
-        rows, self.rows = self.rows, []
-        if rows and self._insert_sql:
-            self._db.insert_in_background(self._insert_sql, rows)
-        return len(rows)
+        waiting_rows, self.rows = self.rows, []
+        if waiting_rows and self._insert_sql:
+            self._db.insert_in_background(self._insert_sql, waiting_rows)
+        return len(waiting_rows)
 
 
 class RecordRows:
@@ -84,7 +84,9 @@ class RecordRows:
                     WHERE id {self._in_list_sql}""",
                 (json.dumps(record_ids),),
             )
-            self._row_by_id |= {(source_name, row["id"]): row for row in stored_rows}
+            self._row_by_id |= {
+                (source_name, stored_row["id"]): stored_row for stored_row in stored_rows
+            }
 
     def find_row(self, record: AnyRecord) -> Row | None:
         """Return the stored row of a record, or None."""
@@ -100,7 +102,7 @@ class RecordRows:
         self.note_record_written(record.id)
         return stored_row
 
-    def add(self, record: AnyRecord, record_json: str, loader_and_revision: str) -> None:
+    def add_record(self, record: AnyRecord, record_json: str, loader_and_revision: str) -> None:
         """Insert a record that is not stored yet, with others that wait."""
         column_values = find_column_values(record) if self._gives_columns else None
         source_and_has_columns = (record.source, column_values is not None)
@@ -133,7 +135,9 @@ class ChildRows:
         """How many rows wait in memory."""
         return sum(len(row_batch.rows) for row_batch in self._batch_by_table.values())
 
-    def add(self, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]) -> None:
+    def add_rows(
+        self, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]
+    ) -> None:
         """Insert rows of a record that has none, with others that wait."""
         if not child_rows:
             return
@@ -145,7 +149,7 @@ class ChildRows:
             )
         row_batch.rows += [(record_id, *child_row) for child_row in child_rows]
 
-    def replace(
+    def replace_rows(
         self, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]
     ) -> None:
         """Put rows in place of those that a record has; all records are written."""
@@ -154,7 +158,7 @@ class ChildRows:
             f"DELETE FROM {table_name} WHERE {PARENT_COLUMN_BY_CHILD_TABLE[table_name]} = ?",
             (record_id,),
         )
-        self.add(table_name, record_id, child_rows)
+        self.add_rows(table_name, record_id, child_rows)
 
     def write_rows(self) -> int:
         """Insert the rows that wait, after the records they refer to; return how many there are."""
@@ -190,7 +194,7 @@ class WriteResult:
     withdrawn_count: int = 0
     has_older_revision: bool = False
     """Whether a newer revision of any record was stored already."""
-    problems: list[str] = field(default_factory=list)
+    problem_messages: list[str] = field(default_factory=list)
     """What the file names and does not hold, or what could not be read of it."""
 
     def add_record(self, record: AnyRecord) -> None:

@@ -89,7 +89,7 @@ class LoadedFiles:
         """Return whether a file of this load is not committed for certain."""
         return file_key in self._uncommitted_keys
 
-    def add(self, file_key: FileKey) -> None:
+    def add_file(self, file_key: FileKey) -> None:
         self._keys.add(file_key)
         self._uncommitted_keys.add(file_key)
 

@@ -39,40 +39,40 @@ _SAMPLED_HIT_COUNT = 10
 
 
 def copy_records(
-    source_place: FederalPlace,
-    target_place: FederalPlace,
+    original_place: FederalPlace,
+    copy_place: FederalPlace,
     report_progress: ReportProgressSync = no_progress_sync,
 ) -> int:
     """Put all records of one place in place of those of another; return how many there are.
 
-    The source is read as it is at one moment, and the target changes in one transaction. Raise
+    The original is read as it is at one moment, and the copy changes in one transaction. Raise
     StorageFailed when either cannot be used.
     """
-    prepare_records(target_place)
+    prepare_records(copy_place)
     table_names = [
         *(record_source.name for record_source in _list_sources_in_copy_order()),
         *_TABLE_NAMES_BESIDE_RECORDS,
     ]
     with (
-        translate_errors(source_place),
-        closing(connect(source_place)) as source_db,
-        closing(connect(target_place, writing=True)) as target_db,
-        source_db.begin_consistent_read(),
-        target_db.transaction(),
+        translate_errors(original_place),
+        closing(connect(original_place)) as original_db,
+        closing(connect(copy_place, writing=True)) as copy_db,
+        original_db.begin_consistent_read(),
+        copy_db.transaction(),
     ):
-        target_db.execute("UPDATE generation SET value = value + 1")
+        copy_db.execute("UPDATE generation SET value = value + 1")
         for table_name in reversed(table_names):
-            target_db.execute(f"DELETE FROM {table_name}")
+            copy_db.execute(f"DELETE FROM {table_name}")
         record_count = 0
         for table_number, table_name in enumerate(table_names, 1):
-            row_count = _copy_table(source_db, target_db, table_name)
+            row_count = _copy_table(original_db, copy_db, table_name)
             record_count += row_count if table_number <= len(SOURCES) else 0
             report_progress(table_number, len(table_names), table_name)
-        index_passages(target_db, 0)
-        index_stored_names(target_db)
-    with translate_errors(target_place), closing(connect(target_place, writing=True)) as target_db:
-        if target_db.dialect.count_values_sql:
-            target_db.execute(target_db.dialect.count_values_sql)
+        index_passages(copy_db, 0)
+        index_stored_names(copy_db)
+    with translate_errors(copy_place), closing(connect(copy_place, writing=True)) as copy_db:
+        if copy_db.dialect.count_values_sql:
+            copy_db.execute(copy_db.dialect.count_values_sql)
     return record_count
 
 
@@ -164,20 +164,20 @@ def _list_sources_in_copy_order() -> list[Any]:
     )
 
 
-def _copy_table(source_db: Any, target_db: Any, table_name: str) -> int:
-    column_names = _list_stored_columns(target_db, table_name)
+def _copy_table(original_db: Any, copy_db: Any, table_name: str) -> int:
+    column_names = _list_stored_columns(copy_db, table_name)
     placeholders = ", ".join("?" * len(column_names))
     insert_sql = f"INSERT INTO {table_name} ({', '.join(column_names)}) VALUES ({placeholders})"
     row_count = 0
-    db_cursor = source_db.execute(f"SELECT {', '.join(column_names)} FROM {table_name}")
+    db_cursor = original_db.execute(f"SELECT {', '.join(column_names)} FROM {table_name}")
     while batch_rows := db_cursor.fetchmany(_ROWS_PER_BATCH):
-        target_db.executemany(
+        copy_db.executemany(
             insert_sql, [_cut_long_values(table_name, copied_row) for copied_row in batch_rows]
         )
         row_count += len(batch_rows)
-    if target_db.dialect.engine == "postgres" and table_name in _NUMBER_COLUMN_BY_TABLE:
+    if copy_db.dialect.engine == "postgres" and table_name in _NUMBER_COLUMN_BY_TABLE:
         number_column = _NUMBER_COLUMN_BY_TABLE[table_name]
-        target_db.execute(
+        copy_db.execute(
             f"SELECT setval(pg_get_serial_sequence('{table_name}', '{number_column}'), "
             f"greatest(max({number_column}), 1)) FROM {table_name}"
         )

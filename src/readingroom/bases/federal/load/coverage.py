@@ -30,16 +30,20 @@ def update_source_counts(db: Database) -> None:
         _copy_complete_date(db, record_source)
 
 
-def correct_dates_from_issues(place: FederalPlace) -> None:
+def correct_dates_from_issues(records_place: FederalPlace) -> None:
     """Correct the dates up to which an earlier version took single issues to make a source whole.
 
     Raise StorageFailed when the records cannot be used.
     """
     issue_sources = [record_source for record_source in SOURCES if record_source.issue_loader]
-    with translate_errors(place), closing(connect(place)) as db:
+    with translate_errors(records_place), closing(connect(records_place)) as db:
         if not any(_has_date_from_issues(db, record_source) for record_source in issue_sources):
             return
-    with translate_errors(place), closing(connect(place, writing=True)) as db, db.transaction():
+    with (
+        translate_errors(records_place),
+        closing(connect(records_place, writing=True)) as db,
+        db.transaction(),
+    ):
         for record_source in issue_sources:
             _store_issue_days(db, record_source, record_source.issue_loader or "")
             _copy_complete_date(db, record_source)

@@ -100,12 +100,12 @@ def link_rulemakings(db: Database) -> None:
     )
 
 
-def register_agencies_of_older_records(place: FederalPlace) -> None:
+def register_agencies_of_older_records(records_place: FederalPlace) -> None:
     """Register the agencies of records that were loaded before there was a registry of them.
 
     Raise StorageFailed when the records cannot be used.
     """
-    with translate_errors(place), closing(connect(place, writing=True)) as db:
+    with translate_errors(records_place), closing(connect(records_place, writing=True)) as db:
         if lacks_agencies(db):
             with db.transaction():
                 db.execute("UPDATE generation SET value = value + 1")

@@ -96,17 +96,17 @@ class LoadOptions:
 
 
 def load(
-    place: FederalPlace,
+    records_place: FederalPlace,
     file_paths: Sequence[Path],
     only_source: Source | None,
     report_progress: ReportProgressSync = no_progress_sync,
 ) -> LoadSummary:
     """Load files and folders into the federal database at a place."""
-    return _load_or_update(place, file_paths, only_source, report_progress, LoadOptions())
+    return _load_or_update(records_place, file_paths, only_source, report_progress, LoadOptions())
 
 
 def update(
-    place: FederalPlace,
+    records_place: FederalPlace,
     file_paths: Sequence[Path],
     only_source: Source | None,
     report_progress: ReportProgressSync = no_progress_sync,
@@ -119,17 +119,17 @@ def update(
     `file_date` is the day the files were found to be the newest at their publisher.
     """
     load_options = LoadOptions(is_update=True, may_drop_most=may_drop_most, file_date=file_date)
-    return _load_or_update(place, file_paths, only_source, report_progress, load_options)
+    return _load_or_update(records_place, file_paths, only_source, report_progress, load_options)
 
 
 def _load_or_update(
-    place: FederalPlace,
+    records_place: FederalPlace,
     file_paths: Sequence[Path],
     only_source: Source | None,
     report_progress: ReportProgressSync,
     load_options: LoadOptions,
 ) -> LoadSummary:
-    prepare_records(place)
+    prepare_records(records_place)
     loaders = [
         loader for loader in LOADERS if not only_source or only_source.name in loader.source_names
     ]
@@ -137,8 +137,8 @@ def _load_or_update(
     reads_statements = only_source is None or only_source.name == "saps"
     pdf_paths = list(find_pdf_paths(file_paths)) if reads_statements else []
     with (
-        translate_errors(place),
-        closing(connect(place, writing=True)) as db,
+        translate_errors(records_place),
+        closing(connect(records_place, writing=True)) as db,
         # One thread, so that commits stay in their order.
         ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):
@@ -314,10 +314,10 @@ class _LoadRun:
             undo_arguments = (pending_file, None if was_loaded_before else file_key, write_result)
             file_step.on_refused = partial(self._count_as_failed, *undo_arguments)
             file_step.on_undone = partial(self._uncount_loaded_file, *undo_arguments)
-        self._loaded_files.add(file_key)
+        self._loaded_files.add_file(file_key)
         self.summary.incomplete += [
             {"file": pending_file.file_ref.path, "problem": problem_message}
-            for problem_message in write_result.problems
+            for problem_message in write_result.problem_messages
         ]
         self.summary.records += write_result.record_count
         self.summary.changed += write_result.changed_count
@@ -415,7 +415,7 @@ class _LoadRun:
             loader.format_id,
             "loaded",
             write_result,
-            "; ".join(write_result.problems) or None,
+            "; ".join(write_result.problem_messages) or None,
         )
 
     def _log_ignored_files(self, pdf_paths: Sequence[str]) -> None:

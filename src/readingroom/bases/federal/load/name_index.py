@@ -71,7 +71,7 @@ class NameIndex:
 
     def _write_source_names(self, source_name: str, waiting_names: Sequence[_WaitingName]) -> None:
         row_number_by_name = self._read_row_numbers(
-            source_name, {written_name.folded_name for written_name in waiting_names}
+            source_name, {waiting_name.folded_name for waiting_name in waiting_names}
         )
         newest_row_number = self._read_newest_row_number(source_name)
         name_rows: list[tuple[int, str, str, str]] = []

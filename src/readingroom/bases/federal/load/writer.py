@@ -131,12 +131,12 @@ class Writer(StepWriter):
     ) -> None:
         """Store an entry of a file, and add it to what was written."""
         if isinstance(parsed_entry, FileProblem):
-            write_result.problems.append(parsed_entry.message)
+            write_result.problem_messages.append(parsed_entry.message)
             return
         if self._is_known_stub(parsed_entry):
             return
         parsed_entry, cut_notes = cut_searched_values(parsed_entry)
-        write_result.problems += cut_notes
+        write_result.problem_messages += cut_notes
         stored_row = self._record_rows.find_row(parsed_entry.record)
         write_result.changed_count += self._put_parsed_record(parsed_entry, format_id, stored_row)
         waiting_row_count = (
@@ -340,7 +340,7 @@ class Writer(StepWriter):
         record_json = dump_record(record)
         loader_and_revision = revisions.format_loader_and_revision(parsed_record, format_id)
         if stored_row is None:
-            self._record_rows.add(record, record_json, loader_and_revision)
+            self._record_rows.add_record(record, record_json, loader_and_revision)
         else:
             self._db.execute(
                 f"""UPDATE {record.source} SET record = ?, loader = ?, status = 'active',
@@ -390,7 +390,7 @@ class Writer(StepWriter):
                 (parsed_record.record.id,),
             ).fetchone()
             if len(child_rows) > stored_child_count:
-                self._child_rows.replace(child_table_name, parsed_record.record.id, child_rows)
+                self._child_rows.replace_rows(child_table_name, parsed_record.record.id, child_rows)
         if merged_fields == stored_fields:
             return False
         self._db.execute(
@@ -415,12 +415,12 @@ class Writer(StepWriter):
         record_id = parsed_record.record.id
         if stored_row is None:
             for child_table_name, child_rows in parsed_record.children.items():
-                self._child_rows.add(child_table_name, record_id, child_rows)
+                self._child_rows.add_rows(child_table_name, record_id, child_rows)
             return
         if parsed_record.children:
             self._record_rows.write_rows()  # rows refer to people that the file names
         for child_table_name, child_rows in parsed_record.children.items():
-            self._child_rows.replace(child_table_name, record_id, child_rows)
+            self._child_rows.replace_rows(child_table_name, record_id, child_rows)
 
     def _withdraw_older_filings(self, record: AnyRecord) -> None:
         """Withdraw all but the newest filing of a series; the newest succeeds the others."""

@@ -75,9 +75,9 @@ def find_short_titles(bill_element: Element) -> list[str]:
     )
 
 
-def _parse_member_fields(member_element: Element) -> dict[str, Any]:
+def _parse_member_fields(sponsor_element: Element) -> dict[str, Any]:
     """`Mr. Lawson of Florida`, with the id that the House or the Senate gave the member."""
-    printed_name = _HONORIFIC_PATTERN.sub("", find_text(member_element) or "")
+    printed_name = _HONORIFIC_PATTERN.sub("", find_text(sponsor_element) or "")
     state_match = _OF_STATE_PATTERN.search(printed_name)
     state_code = (
         load_vocabulary().codes_by_state_words.get(tuple(state_match[1].lower().split()))
@@ -85,8 +85,8 @@ def _parse_member_fields(member_element: Element) -> dict[str, Any]:
         else None
     )
     return {
-        "bioguide_id": member_element.get("bioGuideId"),
-        "lis_id": member_element.get("senateId"),
+        "bioguide_id": sponsor_element.get("bioGuideId"),
+        "lis_id": sponsor_element.get("senateId"),
         "name": _OF_STATE_PATTERN.sub("", printed_name) if state_code else printed_name,
         "state": state_code,
     }
