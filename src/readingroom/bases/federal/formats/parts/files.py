@@ -33,10 +33,9 @@ BAD_FILE_ERRORS = (
 # A file is read as a whole, so this bounds the memory of a load. No official file is as large.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _IGNORED_SUFFIXES = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
-# Most formats show in their first lines; a loader that has to see more calls `FileStart.read`.
+# Most formats show in their first lines; a loader that has to see more calls `read_start`.
 _FIRST_BYTE_COUNT = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# What looks like an anchor: only a file that has one is parsed twice.
 _ZIP_MEMBER_PATH_PATTERN = re.compile(r"(.+?\.zip)!(.+)", re.I | re.S)
 
 SiblingReader = Callable[[str], bytes | None]
