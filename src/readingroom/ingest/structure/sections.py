@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from readingroom.engine.chunking import Span
 from readingroom.ingest.document import DocumentSection, PassageKind
 from readingroom.ingest.structure.extents import (
-    find_box_end_index,
     find_side_column_left,
     find_text_end_index,
     is_policy_set_in_bold,
-    is_small_print_between_boxes,
 )
 from readingroom.ingest.structure.footnotes import find_marks_by_footnote_line, has_note_mark
 from readingroom.ingest.structure.headings import (
@@ -29,6 +27,10 @@ from readingroom.ingest.structure.numbering import (
     iterate_plain_paragraph_starts,
 )
 from readingroom.ingest.structure.policies import find_policy_and_other_headings
+from readingroom.ingest.structure.policy_boxes import (
+    find_box_end_index,
+    is_small_print_between_boxes,
+)
 from readingroom.ingest.structure.policy_headings import PolicyHeading, is_heading_repeated_on_page
 from readingroom.ingest.structure.rules import find_ruled_end_indexes
 from readingroom.ingest.structure.starts import (
