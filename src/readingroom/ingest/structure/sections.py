@@ -230,11 +230,12 @@ class _PolicyExtents:
     def _is_part_of_policy(self, section_start: SectionStart, last_outside_line_index: int) -> bool:
         """Whether `Part A` follows a policy without a box, in letters no larger than its own."""
         policy_index = bisect_right(self._policy_line_indexes, section_start.line_index) - 1
-        if (
-            section_start.kind != "part"
-            or policy_index < 0
-            or last_outside_line_index > self._policy_line_indexes[policy_index]
-        ):
+        if policy_index < 0:
+            return False
+        policy_line_index = self._policy_line_indexes[policy_index]
+        if section_start.kind == "chapter" and section_start.line_index == policy_line_index:
+            return True  # `6. Homes`, which the text calls `Policy 6`
+        if section_start.kind != "part" or last_outside_line_index > policy_line_index:
             return False
         flow_lines = self._typography.lines
         heading_line = flow_lines[self.policies[policy_index].heading_index].line
