@@ -249,3 +249,19 @@ def test_clauses_that_begin_with_the_code_of_their_policy_are_no_policies(is_bol
     assert list_policy_refs(document) == [f"Policy SP{number}" for number in range(1, 6)]
     expected = " ".join(f"SP2.{clause} Rule {clause}: homes will be small." for clause in (1, 2, 3))
     assert " ".join(list_words(document, "Policy SP2")) == f"Policy SP2: Shops {expected}"
+
+
+@requirement("ingest:sections:codes")
+def test_codes_in_larger_letters_right_below_their_reasons_are_policies() -> None:
+    made = Paper(footer="#")
+    write_contents(made, [])
+    for number, title in enumerate(TITLES, 1):
+        made.write(f"{REASON} There are policies.", before=0)
+        made.write(f"LP{number} {title}", bold=True, size=12.5, before=0)
+        made.write(f"Rule {number}. {PROSE}")
+        made.write("Reasoned Justification", bold=True)
+
+    document = read_plan(made.done())
+
+    assert list_policy_refs(document) == [f"Policy LP{number}" for number in range(1, 6)]
+    assert list_words(document, "Policy LP3") == f"LP3 Inns Rule 3. {PROSE}".split()

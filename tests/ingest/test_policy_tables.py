@@ -116,3 +116,40 @@ def test_the_sides_of_a_frame_may_differ_a_little_in_height() -> None:
         words = list_words(read_plan(made.done()), "Policy H1")
 
         assert words == f"Policy H1: Homes {PROSE}".split(), shift
+
+
+@requirement("ingest:sections:tails")
+def test_a_table_of_indicators_that_touches_the_box_of_a_policy_is_no_part_of_it() -> None:
+    made = Paper(footer="#")
+    made.write(REASON * 3)
+    sentences = ("Homes will be small.", "Streets will stay free of cars where they can.")
+    bottom = write_box(made, 600, "Policy H1: Cars", *sentences)
+    indicators = [["Indicator", "Target"], ["Homes built", "200 a year"]]
+    table_bottom = draw_table(made, bottom, indicators)
+    made.canvas.rect(60, table_bottom, 480, 600 - table_bottom)
+    made.move_to(table_bottom - 10)
+    made.write(REASON * 2)
+
+    words = list_words(read_plan(made.done()), "Policy H1")
+
+    assert words == f"Policy H1: Cars {' '.join(sentences)}".split()
+
+
+@requirement("ingest:sections:boxes")
+def test_a_heading_and_facts_that_end_a_page_head_the_policy_overleaf() -> None:
+    made = Paper(footer="#")
+    made.write(REASON * 16)
+    draw_box(made, bottom=75, top=140)
+    made.move_to(140)
+    made.write("Policy SA1: Gas Works", bold=True)
+    draw_table(made, 112, [["Area", "4 ha"], ["Homes", "120"]])
+    made.turn()
+    draw_box(made, bottom=680, top=760)
+    made.move_to(755)
+    made.write(PROSE)
+    made.move_to(670)
+    made.write(REASON * 2)
+
+    words = list_words(read_plan(made.done()), "Policy SA1")
+
+    assert words == f"Policy SA1: Gas Works Area 4 ha Homes 120 {PROSE}".split()

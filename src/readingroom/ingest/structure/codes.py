@@ -417,8 +417,16 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
             line_text
         )
         synonym_match = None if code_match else match_synonym_heading(line_text)
+        # Where paragraphs have no gaps between them, size alone sets a heading apart.
         if not (code_match or synonym_match) or not (
-            typography.is_emphasised(line_index) and typography.is_block_start(line_index)
+            typography.is_emphasised(line_index)
+            and (
+                typography.is_block_start(line_index)
+                or (
+                    typography.is_large_line(line_index)
+                    and typography.is_after_sentence(line_index)
+                )
+            )
         ):
             continue
         if synonym_match:

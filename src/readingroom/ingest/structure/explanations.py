@@ -60,8 +60,13 @@ def is_explaining_heading(typography: Typography, line_index: int) -> bool:
     )
 
 
-def is_monitoring_table_head(typography: Typography, line_index: int) -> bool:
-    """Return whether a line is the head of a table of indicators and the like."""
+def is_monitoring_table_head(
+    typography: Typography, line_index: int, *, is_in_box: bool = False
+) -> bool:
+    """Return whether a line is the head of a table of indicators and the like.
+
+    In the box of a policy it stands below a whole sentence.
+    """
     flow_line = typography.lines[line_index]
     if flow_line.box is None or not flow_line.box.is_grid:
         return False
@@ -72,7 +77,11 @@ def is_monitoring_table_head(typography: Typography, line_index: int) -> bool:
     return (
         len(line_text) <= _MAX_EXPLAINING_HEADING_CHARS
         and typography.is_emphasised(line_index)
-        and typography.lines[line_index - 1].box != flow_line.box
+        and (
+            typography.lines[line_index - 1].line.text.endswith(".")
+            if is_in_box
+            else typography.lines[line_index - 1].box != flow_line.box
+        )
         and len(monitoring_words) > 1
         and _INDICATOR_WORD_PATTERN.search(line_text) is not None
     )

@@ -429,15 +429,19 @@ class _PolicyChooser:
                 self._next_heading_line_indexes[candidate_heading.line_index],
                 text_start_index + _MAX_LINES_COUNTED,
             )
-            box_lines = takewhile(
-                lambda flow_line: flow_line.box == heading_box,
-                all_lines[text_start_index:max_box_end_index],
-            )
+            box_lines = [
+                *takewhile(
+                    lambda flow_line: flow_line.box == heading_box,
+                    all_lines[text_start_index:max_box_end_index],
+                )
+            ]
             box_char_count = sum(len(flow_line.line.text) for flow_line in box_lines)
-            # The heading may be all of it that a page has room for.
+            # The heading and its facts may be all that a page has room for.
             if box_char_count >= _MIN_POLICY_TEXT_CHARS or (
                 heading_box.is_grid
-                and not self._is_continued_on_next_page(candidate_heading, text_start_index)
+                and not self._is_continued_on_next_page(
+                    candidate_heading, text_start_index + len(box_lines)
+                )
             ):
                 return box_char_count
         return sum(

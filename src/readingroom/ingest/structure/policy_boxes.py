@@ -4,7 +4,10 @@ import re
 from collections.abc import Container
 
 from readingroom.ingest.structure.codes import is_above_requirement
-from readingroom.ingest.structure.explanations import is_explaining_heading
+from readingroom.ingest.structure.explanations import (
+    is_explaining_heading,
+    is_monitoring_table_head,
+)
 from readingroom.ingest.structure.layout import FlowLine
 from readingroom.ingest.structure.policy_headings import (
     PolicyHeading,
@@ -164,6 +167,9 @@ def _find_last_box_end_index(
         if following_line.box is None:
             if _is_footnote_line(typography, next_index):
                 continue
+            break
+        # A table of indicators may touch the box above it.
+        if is_same_box and is_monitoring_table_head(typography, next_index, is_in_box=True):
             break
         if not is_same_box:
             is_often_bold = 3 * bold_line_count > next_index - box_start_index
