@@ -99,7 +99,7 @@ _SYNONYM_HEADING_PATTERN = re.compile(
     rf"(?P<word>{_POLICY_SYNONYM_REGEX})\s+(?P<number>{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?![\w/]){TITLE_REGEX}"
 )
 SITE_HEADING_PATTERN = re.compile(
-    rf"(?P<word>{_SITE_WORD_REGEX})\s+(?P<number>(?:{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?:\s?\([a-z]\))?)(?![\w/])"
+    rf"(?P<word>{_SITE_WORD_REGEX})\s+(?P<number>(?:{_CODE_REGEX}|\d{{1,3}}[A-Za-z]?)(?:\s?\([a-z]\))?)(?![\w/])"
     rf"{TITLE_REGEX}"
 )
 # In a plan whose text calls them `Policy 6`.
