@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from readingroom.bases.federal.filters import parse_filters
-from readingroom.bases.federal.names.filter_values import SOURCE_BY_REFERENCE_FILTER
+from readingroom.bases.federal.names.filter_values import SOURCE_NAME_BY_REFERENCE_FILTER
 from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series
 from readingroom.bases.federal.query.aggregates import Aggregation
 from readingroom.bases.federal.query.links import read_titles_and_urls
@@ -279,7 +279,7 @@ async def list_filter_readings(
     record_ids = [
         str(filters_read[filter_name])
         for filter_name in filters_read
-        if filter_name in SOURCE_BY_REFERENCE_FILTER
+        if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER
     ]
     title_and_url_by_id = await federal_service.store.query(
         lambda db: read_titles_and_urls(db, record_ids)
@@ -289,7 +289,9 @@ async def list_filter_readings(
             "label": format_identifier(filter_name),
             "values": [
                 _make_shown_value(
-                    stored_value, filter_name in SOURCE_BY_REFERENCE_FILTER, title_and_url_by_id
+                    stored_value,
+                    filter_name in SOURCE_NAME_BY_REFERENCE_FILTER,
+                    title_and_url_by_id,
                 )
                 for stored_value in (read_value if isinstance(read_value, list) else [read_value])
             ],
@@ -415,7 +417,7 @@ def _list_candidates(
             ),
         )
         for filter_name in refused_filter_names
-        if filter_name in SOURCE_BY_REFERENCE_FILTER
+        if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER
         for candidate_match in _ID_AND_TITLE_PATTERN.finditer(form_refusal.message)
     ]
 
