@@ -26,7 +26,8 @@ from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.query import dossiers
-from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
+from readingroom.bases.federal.query.aggregate_models import Aggregation, Budget
+from readingroom.bases.federal.query.aggregates import Aggregator
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, find_table
 from readingroom.bases.federal.service import FederalService

@@ -12,7 +12,8 @@ from benchmarks.federal.world import make_database
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import parse_filters
-from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
+from readingroom.bases.federal.query.aggregate_models import Aggregation, Budget
+from readingroom.bases.federal.query.aggregates import Aggregator
 from readingroom.bases.federal.schema.sources import TABLES_BY_NAME
 from readingroom.storage.database import Database
 

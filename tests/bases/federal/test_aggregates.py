@@ -19,15 +19,11 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import RowFilter, parse_filters
 from readingroom.bases.federal.query import aggregates
-from readingroom.bases.federal.query.aggregate_models import Interval
-from readingroom.bases.federal.query.aggregates import (
-    Aggregation,
-    Aggregator,
-    Budget,
-)
+from readingroom.bases.federal.query.aggregate_models import Aggregation, Budget, Interval
+from readingroom.bases.federal.query.aggregates import Aggregator
 from readingroom.bases.federal.query.intervals import (
     count_intervals_between,
-    find_interval_start,
+    get_interval_start,
     iterate_interval_starts,
 )
 from readingroom.bases.federal.schema.sources import (
@@ -67,7 +63,7 @@ def test_stretches_of_time_are_counted_as_they_are_laid_out(interval: Interval) 
         (date(2025, 3, 2), date(2023, 11, 17)),
         (date(1999, 12, 31), date(2000, 1, 1)),
     ):
-        ends = find_interval_start(interval, first), find_interval_start(interval, last)
+        ends = get_interval_start(interval, first), get_interval_start(interval, last)
         assert count_intervals_between(interval, *ends) == len(
             list(iterate_interval_starts(interval, *ends))
         )

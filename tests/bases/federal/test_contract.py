@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from readingroom import __version__
 from readingroom.bases.federal.query import dossiers
-from readingroom.bases.federal.query.aggregates import Budget
+from readingroom.bases.federal.query.aggregate_models import Budget
 from readingroom.bases.federal.schema.sources import (
     TABLES_BY_NAME,
     Shape,
@@ -325,13 +325,13 @@ async def test_20_21_dossiers_are_whole_and_lead_on(
                 "get_bill_dossier",
                 {"bill_id": bill["id"]},
                 f"/bills/{bill['id']}",
-                dossiers.BILL_SECTIONS,
+                dossiers.BILL_SECTION_READERS,
             ),
             (
                 "get_legislator_dossier",
                 {"bioguide_id": member, "congress": 119},
                 f"/legislators/{member}",
-                dossiers.LEGISLATOR_SECTIONS,
+                dossiers.LEGISLATOR_SECTION_READERS,
             ),
         ):
             told = await say.answer(tool, **arguments)

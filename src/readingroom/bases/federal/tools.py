@@ -30,15 +30,16 @@ from readingroom.bases.federal.models import (
     SearchAnswer,
 )
 from readingroom.bases.federal.query.aggregate_models import (
+    Aggregation,
     Buckets,
+    Budget,
     Count,
     Series,
     Sum,
     TimeSeries,
     Total,
 )
-from readingroom.bases.federal.query.aggregates import Aggregation, Budget
-from readingroom.bases.federal.query.cards import cut_records, fit_answer
+from readingroom.bases.federal.query.cards import keep_items_that_fit, shorten_records
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
     CommitteeDossier,
@@ -232,7 +233,7 @@ def _make_committee_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         committee_roster = await federal_service.list_committee_members(
             arguments.id, arguments.congress, arguments.limit, arguments.cursor
         )
-        fitting_count = len(fit_answer(committee_roster.results))
+        fitting_count = len(keep_items_that_fit(committee_roster.results))
         if "limit" in arguments.model_fields_set or fitting_count == len(committee_roster.results):
             return committee_roster
         # Who does not say how many wants an answer that can be read; the rest is a page away.
@@ -327,10 +328,10 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
             if record_source.name != "bills":
                 return resolved
             # A bill's record alone may be longer than an answer; `get_bill` has it whole.
-            return resolved.model_copy(update={"results": cut_records(resolved.results)})
+            return resolved.model_copy(update={"results": shorten_records(resolved.results)})
 
         resolved = await resolve(arguments.limit)
-        fitting_count = len(fit_answer(resolved.results))
+        fitting_count = len(keep_items_that_fit(resolved.results))
         if "limit" in arguments.model_fields_set or fitting_count == len(resolved.results):
             return resolved
         return await resolve(fitting_count)

@@ -11,8 +11,7 @@ from urllib.parse import urlencode
 
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.names.filter_values import SOURCE_NAME_BY_REFERENCE_FILTER
-from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series
-from readingroom.bases.federal.query.aggregates import Aggregation
+from readingroom.bases.federal.query.aggregate_models import Aggregation, Buckets, Interval, Series
 from readingroom.bases.federal.query.links import read_titles_and_urls
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Column, Source, find_source
 from readingroom.bases.federal.service import FederalService

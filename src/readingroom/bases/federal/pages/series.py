@@ -11,8 +11,12 @@ from readingroom.bases.federal.pages.lists import (
     read_filters,
     render,
 )
-from readingroom.bases.federal.query.aggregate_models import Interval, Series, TimeBucket
-from readingroom.bases.federal.query.aggregates import Aggregation
+from readingroom.bases.federal.query.aggregate_models import (
+    Aggregation,
+    Interval,
+    Series,
+    TimeBucket,
+)
 from readingroom.bases.federal.schema.sources import Source, find_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import InvalidArguments

@@ -6,12 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from readingroom.bases.federal.filters import RowFilter
 from readingroom.bases.federal.models import Filtered, FiltersRead
-from readingroom.bases.federal.schema.sources import Measure
+from readingroom.bases.federal.schema.sources import Measure, RecordTable
 from readingroom.protocol.tool import Answer, ShortText, ToolArguments
 
 Interval = Literal["day", "week", "month", "quarter", "year"]
-Top = Annotated[int, Field(ge=1, le=1000)]
+GroupLimit = Annotated[int, Field(ge=1, le=1000)]
 
 
 class Count(ToolArguments):
@@ -20,7 +21,7 @@ class Count(ToolArguments):
     filters: Filtered | None = Field(
         None, description='Such as {"congress": 119, "party": "D", "since": "2025-01-01"}.'
     )
-    top: Top = Field(20, description="How many groups, the largest first.")
+    top: GroupLimit = Field(20, description="How many groups, the largest first.")
 
 
 class Sum(ToolArguments):
@@ -28,7 +29,7 @@ class Sum(ToolArguments):
     sum_field: ShortText = Field(description="The number to add up.")
     group_by: ShortText | None = Field(None, description="One sum for each value.")
     filters: Filtered | None = None
-    top: Top = 20
+    top: GroupLimit = 20
 
 
 class TimeSeries(ToolArguments):
@@ -38,13 +39,13 @@ class TimeSeries(ToolArguments):
     group_by: ShortText | None = Field(None, description="One series for each value.")
     filters: Filtered | None = None
     sum_field: ShortText | None = Field(None, description="Add this up instead.")
-    top: Top = 20
+    top: GroupLimit = 20
 
 
 # --- answers ---
 
-Key = str | int | bool | None
-Value = int | Decimal
+GroupKey = str | int | bool | None
+AggregateValue = int | Decimal
 
 
 class QueryCost(Answer):
@@ -53,7 +54,7 @@ class QueryCost(Answer):
     took_ms: float
 
 
-class Aggregated(Answer):
+class AggregateAnswer(Answer):
     """What every aggregate says besides its numbers."""
 
     resource: str
@@ -64,21 +65,21 @@ class Aggregated(Answer):
     query_cost: QueryCost
 
 
-class Total(Aggregated):
+class Total(AggregateAnswer):
     """One number."""
 
-    value: Value = Field(description="Exact; money is a decimal string.")
+    value: AggregateValue = Field(description="Exact; money is a decimal string.")
 
 
 class Bucket(Answer):
-    key: Key = Field(description="Null for what has no value in this field.")
-    value: Value
+    key: GroupKey = Field(description="Null for what has no value in this field.")
+    value: AggregateValue
     label: str | None = Field(
         default=None, description="What the record is called whose id the key is."
     )
 
 
-class Buckets(Aggregated):
+class Buckets(AggregateAnswer):
     """A number for each group, the largest first."""
 
     buckets: list[Bucket]
@@ -90,22 +91,51 @@ class TimeBucket(Answer):
     key: str = Field(description="2025-01-31, 2025-W05, 2025-01, 2025-Q1 or 2025.")
     start: str
     end: str
-    group: Key = None
+    group: GroupKey = None
     label: str | None = None
-    value: Value
+    value: AggregateValue
 
 
-class Series(Aggregated):
+class Series(AggregateAnswer):
     """A number for each stretch of time, without gaps; with groups, one for each of them."""
 
     interval: Interval
     buckets: list[TimeBucket]
     total_buckets: int
     truncated: bool = Field(description="Whether there are more groups than are shown.")
-    undated: Value = Field(description="What has no date in this field, and so is in no bucket.")
+    undated: AggregateValue = Field(
+        description="What has no date in this field, and so is in no bucket."
+    )
 
 
-# --- the statement ---
+# --- the request and its statement ---
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What an aggregate may cost."""
+
+    max_rows: int = 2_000_000
+    max_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """A requested aggregate: a count, or the sum of `sum_field`."""
+
+    table: RecordTable
+    row_filter: RowFilter
+    sum_field: str | None = None
+    group_by: str | None = None
+    top: int = 20
+    time_field: str | None = None
+    interval: Interval = "month"
+
+    def read_group_key(self, stored_key: Any) -> GroupKey:
+        """Return a group's key as its column means it: SQLite has no booleans."""
+        kind_by_column = {column.name: column.kind for column in self.table.columns}
+        is_boolean = kind_by_column.get(self.group_by or "") == "BOOLEAN"
+        return bool(stored_key) if is_boolean and stored_key is not None else stored_key
 
 
 @dataclass(frozen=True, slots=True)
