@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from readingroom import __version__
 from readingroom.bases.federal.query import dossiers
-from readingroom.bases.federal.query.aggregate_models import Budget
+from readingroom.bases.federal.query.aggregates import Budget
 from readingroom.bases.federal.schema.sources import (
     TABLES_BY_NAME,
     Shape,
@@ -278,11 +278,13 @@ async def test_18_the_enums_are_those_of_the_plans(world: Path, wire: str) -> No
     async with talk(world, wire) as say:
         tools = await say.tools()
         for one in TABLES_BY_NAME.values():
-            assert set(one.plan.groups) <= _list_enum_values(tools["count"], "group_by")
-            assert {each.name for each in one.plan.sums} <= _list_enum_values(
+            assert set(one.aggregation_plan.group_names) <= _list_enum_values(
+                tools["count"], "group_by"
+            )
+            assert {each.name for each in one.aggregation_plan.measures} <= _list_enum_values(
                 tools["sum"], "sum_field"
             )
-            assert {name for name, _ in one.plan.times} <= _list_enum_values(
+            assert {name for name, _ in one.aggregation_plan.date_columns} <= _list_enum_values(
                 tools["time_series"], "time_field"
             )
 

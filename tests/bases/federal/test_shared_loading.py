@@ -41,8 +41,8 @@ from tests.support.postgres import PostgresServer, make_database
 from tests.support.processes import HANG_SECONDS, wait_until
 
 PEOPLE = SOURCES_BY_NAME["legislators"]
-FIRST_ROW = fold.get_first_name_row("legislators")
-LAST_ROW = FIRST_ROW + fold.MAX_ROWS_PER_SOURCE
+FIRST_ROW = fold.get_first_name_id("legislators")
+LAST_ROW = FIRST_ROW + fold.MAX_NAMES_PER_SOURCE
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, sourc
             assert listed["id"] in [one["id"] for one in found["results"]], tool
             assert {one["source"] for one in found["results"]} <= {
                 source,
-                *SOURCES_BY_NAME[source].includes,
+                *SOURCES_BY_NAME[source].included_source_names,
             }
         hit = next(one for one in found["results"] if one["id"] == listed["id"])
         assert hit["citation"]["citation_string"] == listed["citation_string"]

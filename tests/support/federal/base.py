@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.loading import LoadSummary, load
-from readingroom.bases.federal.query.aggregate_models import Budget
+from readingroom.bases.federal.query.aggregates import Budget
 from readingroom.bases.federal.routes import make_routers
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.search import vectors

@@ -115,19 +115,21 @@ def _list_distinct(record_tables: Iterable[RecordTable], list_fields: ListFields
 
 
 def _select_summable(record_tables: tuple[RecordTable, ...]) -> tuple[RecordTable, ...]:
-    return tuple(record_table for record_table in record_tables if record_table.plan.sums)
+    return tuple(
+        record_table for record_table in record_tables if record_table.aggregation_plan.measures
+    )
 
 
 def _list_group_fields(record_table: RecordTable) -> Iterable[str]:
-    return record_table.plan.groups
+    return record_table.aggregation_plan.group_names
 
 
 def _list_sum_fields(record_table: RecordTable) -> Iterable[str]:
-    return (sum_measure.name for sum_measure in record_table.plan.sums)
+    return (sum_measure.name for sum_measure in record_table.aggregation_plan.measures)
 
 
 def _list_time_fields(record_table: RecordTable) -> Iterable[str]:
-    return dict(record_table.plan.times)
+    return dict(record_table.aggregation_plan.date_columns)
 
 
 def _describe_times(record_tables: tuple[RecordTable, ...]) -> str:

@@ -29,14 +29,8 @@ from readingroom.bases.federal.models import (
     WitnessPage,
 )
 from readingroom.bases.federal.query import cursors
-from readingroom.bases.federal.query.aggregate_models import (
-    Aggregation,
-    Buckets,
-    Budget,
-    Series,
-    Total,
-)
-from readingroom.bases.federal.query.aggregates import Aggregator
+from readingroom.bases.federal.query.aggregate_models import Buckets, Series, Total
+from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
     CommitteeDossier,
@@ -45,8 +39,8 @@ from readingroom.bases.federal.query.dossier_models import (
 )
 from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
-from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source, find_source
-from readingroom.bases.federal.schema.uncovered import describe_uncovered
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source, get_source
+from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
 from readingroom.bases.federal.search.coverage import EmbeddingCoverage, build_degraded
 from readingroom.bases.federal.search.passages import PassageOwners
 from readingroom.bases.federal.search.search import (
@@ -164,7 +158,7 @@ class FederalService:
         """List records of a source, or what belongs to one, newest first, each cut short."""
         if arguments.source.strip().lower() == record_lists.CHANGES_LIST_NAME:
             return await listing.list_change_cards(self, arguments)
-        record_source = find_source(arguments.source)
+        record_source = get_source(arguments.source)
         if arguments.id is None:
             if arguments.part is not None:
                 problem_text = "say the id of the record whose parts are wanted"
@@ -280,11 +274,9 @@ class FederalService:
         if since_day is None and cursor is None:
             problem_text = "say a day, or go on with the `resume_cursor` of an earlier answer"
             raise InvalidArguments([{"field": "since", "message": problem_text}])
-        only_source = find_source(source_name) if source_name else None
+        only_source = get_source(source_name) if source_name else None
         list_name = lists.build_changes_list_name(only_source, change_kind)
-        after_key = cursors.decode(
-            list_name, cursor, int, wider_list_name=lists.ALL_CHANGES_LIST_NAME
-        )
+        after_key = cursors.decode(list_name, cursor, int, wider_list_name=lists.ALL_CHANGES_NAME)
         (after_number,) = after_key or (0,)
         return await self.store.query(
             lambda db: lists.list_changes(
@@ -471,13 +463,9 @@ class FederalService:
             degraded = build_degraded(mode, degraded, source_names, percent_by_source)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         keeps_all_hits = "limit" in arguments.model_fields_set
-        hits = (
-            search_result.hits
-            if keeps_all_hits
-            else list(cards.keep_items_that_fit(search_result.hits))
-        )
+        hits = search_result.hits if keeps_all_hits else list(cards.fit_items(search_result.hits))
         end_offset = arguments.offset + len(hits)
-        note = describe_uncovered(arguments.query)
+        note = describe_uncovered_kinds(arguments.query)
         if not hits and note is None:
             note = await self.store.query(
                 lambda db: gaps.describe_search_gaps(db, source_names, final_plan.facet_filters)

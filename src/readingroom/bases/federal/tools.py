@@ -30,16 +30,15 @@ from readingroom.bases.federal.models import (
     SearchAnswer,
 )
 from readingroom.bases.federal.query.aggregate_models import (
-    Aggregation,
     Buckets,
-    Budget,
     Count,
     Series,
     Sum,
     TimeSeries,
     Total,
 )
-from readingroom.bases.federal.query.cards import keep_items_that_fit, shorten_records
+from readingroom.bases.federal.query.aggregates import Aggregation, Budget
+from readingroom.bases.federal.query.cards import fit_items, shorten_records
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
     CommitteeDossier,
@@ -55,8 +54,8 @@ from readingroom.bases.federal.schema.sources import (
     RecordTable,
     Shape,
     Source,
-    find_registry,
-    find_table,
+    get_record_table,
+    get_registry,
 )
 from readingroom.bases.federal.schema.tables import lacks_agencies
 from readingroom.bases.federal.search.passages import read_generation
@@ -233,7 +232,7 @@ def _make_committee_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         committee_roster = await federal_service.list_committee_members(
             arguments.id, arguments.congress, arguments.limit, arguments.cursor
         )
-        fitting_count = len(keep_items_that_fit(committee_roster.results))
+        fitting_count = len(fit_items(committee_roster.results))
         if "limit" in arguments.model_fields_set or fitting_count == len(committee_roster.results):
             return committee_roster
         # Who does not say how many wants an answer that can be read; the rest is a page away.
@@ -318,7 +317,7 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
         records, the likeliest first, each with a score and why. For what documents say on a subject
         use `search`.
         """
-        record_source = find_registry(arguments.entity_type)
+        record_source = get_registry(arguments.entity_type)
         row_filter = parse_filters(record_source.record_table, arguments.filters)
 
         async def resolve(max_results: int) -> Resolved:
@@ -331,7 +330,7 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
             return resolved.model_copy(update={"results": shorten_records(resolved.results)})
 
         resolved = await resolve(arguments.limit)
-        fitting_count = len(keep_items_that_fit(resolved.results))
+        fitting_count = len(fit_items(resolved.results))
         if "limit" in arguments.model_fields_set or fitting_count == len(resolved.results):
             return resolved
         return await resolve(fitting_count)
@@ -350,14 +349,14 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
 
 def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
     async def count(arguments: Count, tool_context: ToolContext) -> Total | Buckets:
-        record_table = find_table(arguments.resource)
+        record_table = get_record_table(arguments.resource)
         row_filter = parse_filters(record_table, arguments.filters)
         return await federal_service.compute_aggregate(
             Aggregation(record_table, row_filter, group_by=arguments.group_by, top=arguments.top)
         )
 
     async def sum(arguments: Sum, tool_context: ToolContext) -> Total | Buckets:
-        record_table = find_table(arguments.resource)
+        record_table = get_record_table(arguments.resource)
         row_filter = parse_filters(record_table, arguments.filters)
         return await federal_service.compute_aggregate(
             Aggregation(
@@ -366,7 +365,7 @@ def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         )
 
     async def time_series(arguments: TimeSeries, tool_context: ToolContext) -> Series:
-        record_table = find_table(arguments.resource)
+        record_table = get_record_table(arguments.resource)
         return await federal_service.compute_time_series(
             Aggregation(
                 record_table,

@@ -23,10 +23,10 @@ def update_source_counts(db: Database) -> None:
                 record_source,
                 None,
                 complete_up_to,
-                f"files of {record_source.complete_file_loader}",
+                f"files of {record_source.complete_file_loader_name}",
             )
-        if record_source.issue_loader:
-            _store_complete_days(db, record_source, record_source.issue_loader)
+        if record_source.issue_loader_name:
+            _store_complete_days(db, record_source, record_source.issue_loader_name)
         _copy_complete_date(db, record_source)
 
 
@@ -35,20 +35,20 @@ def correct_dates_of_issues(place: FederalPlace) -> None:
 
     Raise StorageFailed when the records cannot be used.
     """
-    issue_sources = [record_source for record_source in SOURCES if record_source.issue_loader]
+    issue_sources = [record_source for record_source in SOURCES if record_source.issue_loader_name]
     with translate_errors(place), closing(connect(place)) as db:
         if not any(_has_date_of_issues(db, record_source) for record_source in issue_sources):
             return
     with translate_errors(place), closing(connect(place, writing=True)) as db, db.transaction():
         for record_source in issue_sources:
-            _store_complete_days(db, record_source, record_source.issue_loader or "")
+            _store_complete_days(db, record_source, record_source.issue_loader_name or "")
             _copy_complete_date(db, record_source)
 
 
 def _has_date_of_issues(db: Database, record_source: Source) -> bool:
     coverage_row = db.execute(
         "SELECT 1 FROM coverage WHERE source = ? AND known_by = ?",
-        (record_source.name, f"files of {record_source.issue_loader}"),
+        (record_source.name, f"files of {record_source.issue_loader_name}"),
     ).fetchone()
     return coverage_row is not None
 
@@ -83,9 +83,11 @@ def note_sync(db: Database, record_source: Source, since_day: date | None, sync_
 
 def _store_counts(db: Database, record_source: Source) -> None:
     # A column where there is one: an index has it, and records are long.
-    is_date_column = record_source.newest_by in CITATION_FIELDS
+    is_date_column = record_source.newest_date_field in CITATION_FIELDS
     date_sql = (
-        record_source.newest_by if is_date_column else f"record ->> '{record_source.newest_by}'"
+        record_source.newest_date_field
+        if is_date_column
+        else f"record ->> '{record_source.newest_date_field}'"
     )
     count_sql = f"SELECT ?, count(*) FROM {record_source.name} WHERE status = 'active'"
     db.execute(
@@ -104,19 +106,19 @@ def _store_counts(db: Database, record_source: Source) -> None:
 
 def _find_complete_date(db: Database, record_source: Source) -> str | None:
     """Return the newest date of the files that have every record of the source up to then."""
-    if record_source.complete_file_loader is None:
+    if record_source.complete_file_loader_name is None:
         return None
     (complete_up_to,) = db.execute(
         f"""SELECT max(as_of) FROM (
                 SELECT record ->> 'as_of' AS as_of FROM {record_source.name}
                 WHERE status = 'active' AND loader LIKE ?
                 ORDER BY published_at DESC NULLS LAST LIMIT ?) AS newest""",
-        (f"{record_source.complete_file_loader}/%", _MAX_NEWEST_ROWS),
+        (f"{record_source.complete_file_loader_name}/%", _MAX_NEWEST_ROWS),
     ).fetchone()
     return complete_up_to or None
 
 
-def _store_complete_days(db: Database, record_source: Source, issue_loader: str) -> None:
+def _store_complete_days(db: Database, record_source: Source, issue_loader_name: str) -> None:
     """Store of which days all is here, where a source is known to be complete up to none.
 
     A day's issue says nothing of the days before it.
@@ -124,7 +126,7 @@ def _store_complete_days(db: Database, record_source: Source, issue_loader: str)
     first_day, last_day, day_count = db.execute(
         f"""SELECT min(published_at), max(published_at), count(DISTINCT published_at)
             FROM {record_source.name} WHERE status = 'active' AND loader LIKE ?""",
-        (f"{issue_loader}/%",),
+        (f"{issue_loader_name}/%",),
     ).fetchone()
     issues_text = {0: None, 1: f"the issue of {first_day}"}.get(
         day_count, f"{day_count:,} issues from {first_day} to {last_day}"

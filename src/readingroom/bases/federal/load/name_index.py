@@ -80,7 +80,7 @@ class NameIndex:
             if folded_name not in row_number_by_name:
                 newest_row_number += 1
                 row_number_by_name[folded_name] = newest_row_number
-                initials = fold.sort_initials(waiting_name.folded_words)
+                initials = fold.join_sorted_initials(waiting_name.folded_words)
                 name_rows.append((newest_row_number, source_name, folded_name, initials))
             form_key = (row_number_by_name[folded_name], waiting_name.record_id)
             form_by_key.setdefault(form_key, waiting_name.form)
@@ -112,10 +112,10 @@ class NameIndex:
 
     def _read_newest_row_number(self, source_name: str) -> int:
         """Return the newest row in the range of a source: each has its own."""
-        first_row_number = fold.get_first_name_row(source_name)
+        first_row_number = fold.get_first_name_id(source_name)
         (newest_row_number,) = self._db.execute(
             "SELECT coalesce(max(name_row), ?) FROM names WHERE name_row BETWEEN ? AND ?",
-            (first_row_number, first_row_number, first_row_number + fold.MAX_ROWS_PER_SOURCE),
+            (first_row_number, first_row_number, first_row_number + fold.MAX_NAMES_PER_SOURCE),
         ).fetchone()
         return int(newest_row_number)
 

@@ -12,9 +12,9 @@ from readingroom.bases.federal.schema.entries import AnyRecord, ParsedRecord, Re
 from readingroom.bases.federal.schema.lengths import (
     MAX_FACET_BYTES,
     MAX_SEARCHED_CHARS,
-    check_id,
-    check_lengths,
-    cut_facet,
+    check_id_length,
+    check_value_lengths,
+    cut_facet_value,
 )
 from readingroom.bases.federal.schema.records import Record
 from readingroom.bases.federal.search.full_text import index_passages, prepare_passage_words
@@ -357,11 +357,11 @@ def cut_searched_values(parsed_record: ParsedRecord) -> tuple[ParsedRecord, list
     """
     record, cut_notes = parsed_record.record, list[str]()
     if isinstance(record, Record):  # else it was checked before it was packed
-        check_lengths(record.id, record.source, read_column_values(record))
+        check_value_lengths(record.id, record.source, read_column_values(record))
     for link in parsed_record.links:
-        check_id(link.id, record.id, "the id of a record that it names")
+        check_id_length(link.id, record.id, "the id of a record that it names")
     if parsed_record.text:
-        check_id(parsed_record.text.part, record.id, "the name of its text")
+        check_id_length(parsed_record.text.part, record.id, "the name of its text")
     search_head, facets = parsed_record.head, parsed_record.facets
     if search_head and max(len(search_head.title), len(search_head.action)) > MAX_SEARCHED_CHARS:
         search_head = _cut_head(record.id, search_head, cut_notes)
@@ -395,7 +395,7 @@ def _cut_facets(
 ) -> dict[str, Sequence[str]]:
     searched_facets: dict[str, Sequence[str]] = {}
     for facet_name, facet_values in facets.items():
-        searched_facets[facet_name] = [cut_facet(facet_value) for facet_value in facet_values]
+        searched_facets[facet_name] = [cut_facet_value(facet_value) for facet_value in facet_values]
         longest_value = max(facet_values, key=len, default="")
         if searched_facets[facet_name] != list(facet_values):
             cut_notes.append(

@@ -25,7 +25,7 @@ from readingroom.bases.federal.schema.entries import (
     AnyRecord,
     FileProblem,
     ParsedRecord,
-    dump_record,
+    dump_record_json,
 )
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Shape, Source
 from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
@@ -332,7 +332,7 @@ class Writer(StepWriter):
             if not parsed_record.partial:
                 self._advance_date(record, stored_row)
             return False
-        record_json = dump_record(record)
+        record_json = dump_record_json(record)
         writer_mark = revisions.format_writer_mark(parsed_record, format_id)
         if stored_row is None:
             self._record_rows.add(record, record_json, writer_mark)
@@ -372,7 +372,7 @@ class Writer(StepWriter):
             return False
         stored_fields = from_json(stored_row["record"])
         merged_fields = revisions.merge_fields(
-            stored_fields, from_json(dump_record(parsed_record.record))
+            stored_fields, from_json(dump_record_json(parsed_record.record))
         )
         self._record_rows.write()  # its rows refer to people that the file names
         self._child_rows.write()
@@ -418,12 +418,13 @@ class Writer(StepWriter):
     def _withdraw_older_filings(self, record: AnyRecord) -> None:
         """Withdraw all but the newest filing of a series; the newest succeeds the others."""
         record_source = SOURCES_BY_NAME[record.source]
-        if record_source.series_column is None:
+        series_column_name = record_source.series_column_name
+        if series_column_name is None:
             return
         self._record_rows.write()
         newest_filing_row, *older_filing_rows = self._db.execute(
-            f"""SELECT id, status FROM {record_source.name} WHERE {record_source.series_column} =
-                    (SELECT {record_source.series_column} FROM {record_source.name} WHERE id = ?)
+            f"""SELECT id, status FROM {record_source.name} WHERE {series_column_name} =
+                    (SELECT {series_column_name} FROM {record_source.name} WHERE id = ?)
                 ORDER BY record ->> 'posted_at' DESC NULLS LAST, id DESC""",
             (record.id,),
         ).fetchall()

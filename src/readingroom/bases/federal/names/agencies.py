@@ -72,7 +72,7 @@ def expand_abbreviation(written_name: str) -> str:
 
     `DOE` is the Energy Department.
     """
-    name_by_alias = fold.load_vocabulary().value_aliases["agency"]
+    name_by_alias = fold.load_vocabulary().value_aliases_by_filter["agency"]
     return name_by_alias.get("".join(fold.fold_all_words(written_name)), written_name)
 
 
@@ -210,7 +210,9 @@ def _collect_abbreviations(
         for agency_name in agency_spellings.names
     ]
     abbreviations_by_folded_name: dict[str, list[str]] = {}
-    for abbreviation, expanded_name in fold.load_vocabulary().value_aliases["agency"].items():
+    for abbreviation, expanded_name in (
+        fold.load_vocabulary().value_aliases_by_filter["agency"].items()
+    ):
         abbreviations_by_folded_name.setdefault(fold_agency_name(expanded_name), []).append(
             abbreviation.upper()
         )

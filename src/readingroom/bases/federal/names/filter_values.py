@@ -168,7 +168,9 @@ def _resolve_value(
     if not isinstance(filter_value, str) or filter_name in ("since", "until"):
         unchanged_value: FilterValue = filter_value
         return unchanged_value
-    facet = next((facet for facet in table.plan.facets if facet.name == filter_name), None)
+    facet = next(
+        (facet for facet in table.aggregation_plan.facets if facet.name == filter_name), None
+    )
     value_lookup = choose_value_lookup(db, table, filter_name, facet)
     if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER:
         return _resolve_reference(db, value_lookup, filter_name, filter_value, filters)
@@ -396,7 +398,7 @@ def _expand_alias(db: Database, filter_name: str, written_value: str) -> str:
             (written_value,),
         ).fetchone()
         return str(row["code"]) if row else written_value
-    value_by_alias = fold.load_vocabulary().value_aliases.get(filter_name, {})
+    value_by_alias = fold.load_vocabulary().value_aliases_by_filter.get(filter_name, {})
     return value_by_alias.get("".join(fold.fold_all_words(written_value)), written_value)
 
 

@@ -11,7 +11,7 @@ from readingroom.bases.federal.names.scoring import EntityMatch
 from readingroom.bases.federal.names.stored_values import ColumnValues
 from readingroom.bases.federal.query.votes import describe_missing_voters
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable
-from readingroom.bases.federal.schema.uncovered import describe_uncovered
+from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
 from readingroom.storage.database import Database
 
 _MAX_READ_VALUES, _MAX_NEAREST_VALUES = 50_000, 6
@@ -32,7 +32,9 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
 
     A Congress or a year of which nothing is loaded means something, so it is told and not refused.
     """
-    any_row = db.execute(f"SELECT 1 FROM {table.name} WHERE {table.where} LIMIT 1").fetchone()
+    any_row = db.execute(
+        f"SELECT 1 FROM {table.name} WHERE {table.active_rows_condition} LIMIT 1"
+    ).fetchone()
     if any_row is None:
         return f"No record of {table.name} is loaded here."
     vote_id = filters.get("vote_id") if table is MEMBER_VOTES else None
@@ -51,7 +53,7 @@ def describe_name_gaps(
 ) -> str | None:
     """Return what to tell of a name that is a citation, or names several committees alike."""
     return (
-        describe_uncovered(query_text)
+        describe_uncovered_kinds(query_text)
         or describe_cited_record(db, query_text)
         or _describe_ambiguity(entity_matches)
     )
@@ -106,7 +108,9 @@ def _describe_missing_number(
     db: Database, table: RecordTable, filters: Mapping[str, Any]
 ) -> str | None:
     """Return which number of a filter no loaded record has, and which there are."""
-    numeric_columns = {column.name for column in table.filter_columns if column.kind == "INTEGER"}
+    numeric_columns = {
+        column.name for column in table.filter_columns if column.sql_type == "INTEGER"
+    }
     for filter_name, filter_value in filters.items():
         column_values = ColumnValues(db, table, filter_name)
         if filter_name not in numeric_columns or column_values.has_value(filter_value):

@@ -35,7 +35,7 @@ def find_names_by_trigrams(
     db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
 ) -> dict[int, NameWords]:
     """Return the names that share most trigrams with the query, and those equal to it."""
-    first_name_id = fold.get_first_name_row(source.name)
+    first_name_id = fold.get_first_name_id(source.name)
     trigrams = dict.fromkeys(
         trigram for word in name_query.lookup_words for trigram in fold.list_trigrams(word)
     )
@@ -44,7 +44,7 @@ def find_names_by_trigrams(
         name_query.lookup_words,
         list(trigrams),
         first_name_id,
-        first_name_id + fold.MAX_ROWS_PER_SOURCE,
+        first_name_id + fold.MAX_NAMES_PER_SOURCE,
     )
     passing_name_ids = _filter_name_ids(db, source, iter(sharing_name_ids), row_filter)
     nearest_name_ids = list(islice(passing_name_ids, _MAX_COMPARED_NAMES))
@@ -89,7 +89,7 @@ def find_names_by_initials(
     """
     if not acronym:
         return {}
-    # Sorted, as `fold.sort_initials` stores them. Every subset is tried, because some of the
+    # Sorted, as `fold.join_sorted_initials` stores them. Every subset is tried, because some of the
     # letters may stand for weak words, which have no initial there: the H and the C of HASC.
     sorted_letters = sorted(acronym)
     stored_initials = {

@@ -76,7 +76,7 @@ def _find_seat_holders(
     """Yield who holds `the junior senator from Ohio`, `Alaska at large` or `AK-AL`."""
     folded_words = fold.fold_all_words(_POSSESSIVE_PATTERN.sub("", post_name))
     seat_words = [word for word in folded_words if word not in _FILLER_WORDS]
-    code_by_state_words = fold.load_vocabulary().codes_by_state_words
+    code_by_state_words = fold.load_vocabulary().code_by_state_words
     # Written out, a state is several words at times: the longest run of words that is one.
     state_word_spans = sorted(
         (

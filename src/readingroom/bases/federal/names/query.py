@@ -39,7 +39,9 @@ class NameQuery:
     @classmethod
     def parse_name(cls, written_name: str, registry_name: str) -> "NameQuery":
         """Return the query for a text, without stopwords unless it has no other words."""
-        record_kind_words = load_vocabulary().kind_words_by_registry.get(registry_name, frozenset())
+        record_kind_words = load_vocabulary().record_kind_words_by_registry.get(
+            registry_name, frozenset()
+        )
         plain_name = _POSSESSIVE_PATTERN.sub("", written_name)
         query_words = tuple(
             replace(query_word, may_mean_record_kind=query_word.text in record_kind_words)
@@ -91,7 +93,7 @@ class NameQuery:
         ]
         if len(self.distinctive_words) > 1:
             return (*self.distinctive_words, *number_words)
-        synonyms = load_vocabulary().equivalents_by_name.get(self.distinctive_words[0], ())
+        synonyms = load_vocabulary().equivalent_names_by_name.get(self.distinctive_words[0], ())
         return (*self.distinctive_words, *number_words, *synonyms)
 
     @cached_property
@@ -141,7 +143,7 @@ def _expand_bills_and_years(word_texts: Iterable[str]) -> Iterator[str]:
 
 def _iterate_words_with_meanings(word_texts: Sequence[str]) -> Iterator[QueryWord]:
     """Yield the words with their meanings; the two of `new york` share one."""
-    code_by_state_words = load_vocabulary().codes_by_state_words
+    code_by_state_words = load_vocabulary().code_by_state_words
     word_index = 0
     while word_index < len(word_texts):
         is_after_place_preposition = (
@@ -175,8 +177,8 @@ def _find_word_meaning(word_text: str) -> tuple[str, str] | None:
     for meaning_kind, value_by_word in word_values_by_kind.items():
         if word_text in value_by_word:
             return meaning_kind, value_by_word[word_text]
-    if (word_text,) in vocabulary.codes_by_state_words:
-        return "state", vocabulary.codes_by_state_words[(word_text,)]
+    if (word_text,) in vocabulary.code_by_state_words:
+        return "state", vocabulary.code_by_state_words[(word_text,)]
     if word_text in vocabulary.subcommittee_words:
         return "kind", "subcommittee"
     if ordinal_match := _ORDINAL_PATTERN.fullmatch(word_text):

@@ -196,8 +196,8 @@ def _match_popular_names(
     """What everybody calls a record, though no official file does."""
     name_context = NameContext(db, source.name, name_query.name_word_texts)
     vocabulary = load_vocabulary()
-    former_names = vocabulary.former_names.get(source.name, {})
-    popular_names = vocabulary.popular_names.get(source.name, {})
+    former_names = vocabulary.former_names_by_registry.get(source.name, {})
+    popular_names = vocabulary.popular_names_by_registry.get(source.name, {})
     for printed_name, named_record_id in (*popular_names.items(), *former_names.items()):
         candidate_name = make_candidate_name(fold.fold_name(printed_name), name_query)
         if candidate_name.best_possible_score < _SURE_SCORE:
@@ -239,7 +239,7 @@ def _find_likely_parent_ids(
     db: Database, registry_source: Source, name_query: NameQuery
 ) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
-    registry_filter = RowFilter(registry_source.record_table.where, (), {})
+    registry_filter = RowFilter(registry_source.record_table.active_rows_condition, (), {})
     words_by_name_id = find_names_by_trigrams(db, registry_source, name_query, registry_filter)
     for word in name_query.distinctive_words:
         if registry_source.name == "committees" and 3 <= len(word) <= 6:
@@ -311,7 +311,7 @@ def _match_posts(
             db,
             registry_source,
             committee_name,
-            RowFilter(registry_source.record_table.where, (), {}),
+            RowFilter(registry_source.record_table.active_rows_condition, (), {}),
         )
         return [
             entity_match.id

@@ -123,7 +123,7 @@ def match_word(query_word: str, name_word: str) -> WordMatch | None:
     """Return how a word of a query may mean a word of a name, or None if it cannot."""
     if query_word == name_word:
         return WordMatch(query_word, name_word, 1.0, "is")
-    if name_word in load_vocabulary().equivalents_by_name.get(query_word, ()):
+    if name_word in load_vocabulary().equivalent_names_by_name.get(query_word, ()):
         return WordMatch(query_word, name_word, _NICKNAME_SCORE, "is short for, or a form of,")
     if len(query_word) == 1 or len(name_word) == 1:
         initial_score = _INITIAL_SCORE if len(query_word) == 1 else _NAME_INITIAL_SCORE

@@ -24,7 +24,7 @@ class ColumnValues:
 
     def list_values(self, max_values: int) -> list[Any]:
         table_name, column_name = self.table.name, self.column_name
-        if column_name not in self.table.indexed_columns:
+        if column_name not in self.table.indexed_column_names:
             value_rows = self.db.execute(
                 f"""SELECT DISTINCT {column_name} FROM {table_name}
                     WHERE {column_name} IS NOT NULL LIMIT ?""",

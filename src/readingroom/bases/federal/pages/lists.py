@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.names.filter_values import SOURCE_NAME_BY_REFERENCE_FILTER
-from readingroom.bases.federal.query.aggregate_models import Aggregation, Buckets, Interval, Series
+from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series
+from readingroom.bases.federal.query.aggregates import Aggregation
 from readingroom.bases.federal.query.links import read_titles_and_urls
-from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Column, Source, find_source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Column, Source, get_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.protocol.pages import (
     FormRefusal,
@@ -90,7 +91,7 @@ class ListPages:
 
     async def show_source(self, request: PageRequest) -> RenderedPage:
         """Return the records of a source that pass the filters, and how many there were when."""
-        record_source = find_source(request.get_parameter("source"))
+        record_source = get_source(request.get_parameter("source"))
         chosen_filters = read_filters(record_source, request)
         form_values = _make_list_form_values(record_source, chosen_filters, request)
         if request.refusal:
@@ -134,7 +135,10 @@ class ListPages:
         self, record_source: Source, chosen_filters: Mapping[str, Any]
     ) -> Chart | None:
         """Return a bar for each month or year, which narrows the list to it."""
-        if (_DATE_FIELD, _DATE_FIELD) not in record_source.record_table.plan.times:
+        if (
+            _DATE_FIELD,
+            _DATE_FIELD,
+        ) not in record_source.record_table.aggregation_plan.date_columns:
             return None
         time_series = await self._read_series(record_source, chosen_filters, "year")
         nonempty_buckets = [time_bucket for time_bucket in time_series.buckets if time_bucket.value]
@@ -166,7 +170,7 @@ class ListPages:
         self, record_source: Source, chosen_filters: Mapping[str, Any], group_by: str
     ) -> Chart | None:
         """Return the ten largest groups by one field, each a link to its records."""
-        if group_by not in record_source.record_table.plan.groups:
+        if group_by not in record_source.record_table.aggregation_plan.group_names:
             return None
         row_filter = parse_filters(record_source.record_table, chosen_filters)
         count_answer = await self._service.compute_aggregate(
@@ -344,7 +348,7 @@ def make_list_address(record_source: Source, filter_values: Mapping[str, Any]) -
 
 def _make_series_address(record_source: Source, chosen_filters: Mapping[str, Any]) -> str | None:
     """Return the address of the same over time; None where nothing has a date."""
-    if not record_source.record_table.plan.times:
+    if not record_source.record_table.aggregation_plan.date_columns:
         return None
     return f"/records/{record_source.name}/series?{urlencode(chosen_filters)}"
 
@@ -352,13 +356,13 @@ def _make_series_address(record_source: Source, chosen_filters: Mapping[str, Any
 def read_filters(record_source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the filters of a source that the address names, as its model takes them."""
     kind_by_column = {
-        table_column.name: table_column.kind
+        table_column.name: table_column.sql_type
         for table_column in record_source.columns
         if not table_column.is_measure
     }
     filter_names = [
         *kind_by_column,
-        *(group_facet.name for group_facet in record_source.record_table.plan.facets),
+        *(group_facet.name for group_facet in record_source.record_table.aggregation_plan.facets),
         "since",
         "until",
     ]
@@ -390,7 +394,7 @@ def _make_list_form_values(
         "source": record_source,
         "title": record_source.label,
         "by": request.get_parameter("by"),
-        "group_names": record_source.record_table.plan.groups,
+        "group_names": record_source.record_table.aggregation_plan.group_names,
         "filters": [
             _make_filter_field(table_column, chosen_filters)
             for table_column in record_source.columns
@@ -423,7 +427,9 @@ def _list_candidates(
 
 def _make_filter_field(table_column: Column, chosen_filters: Mapping[str, Any]) -> dict[str, Any]:
     allowed_choices = (
-        ("true", "false") if table_column.kind == "BOOLEAN" else tuple(table_column.choices or ())
+        ("true", "false")
+        if table_column.sql_type == "BOOLEAN"
+        else tuple(table_column.choices or ())
     )
     chosen_value = chosen_filters.get(table_column.name, "")
     shown_value = str(chosen_value).lower() if isinstance(chosen_value, bool) else str(chosen_value)

@@ -23,7 +23,7 @@ from readingroom.bases.federal.query.dossier_models import Section
 from readingroom.bases.federal.query.votes import count_votes_needed
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.records import MemberVote
-from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, find_source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, get_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.protocol.pages import (
     BasePage,
@@ -176,7 +176,7 @@ class RecordPages:
         self, request: PageRequest, desk_record: DeskRecord
     ) -> RecordPageExtras:
         """Return the ways from a record to its dossier, its links and its list."""
-        record_source = find_source(desk_record.source)
+        record_source = get_source(desk_record.source)
         related_links = [PageLink(f"All {record_source.label}", f"/records/{record_source.name}")]
         if record_source.name in (
             "bills",

@@ -11,13 +11,9 @@ from readingroom.bases.federal.pages.lists import (
     read_filters,
     render,
 )
-from readingroom.bases.federal.query.aggregate_models import (
-    Aggregation,
-    Interval,
-    Series,
-    TimeBucket,
-)
-from readingroom.bases.federal.schema.sources import Source, find_source
+from readingroom.bases.federal.query.aggregate_models import Interval, Series, TimeBucket
+from readingroom.bases.federal.query.aggregates import Aggregation
+from readingroom.bases.federal.schema.sources import Source, get_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
@@ -36,7 +32,7 @@ class SeriesPages:
 
     async def show_series(self, request: PageRequest) -> RenderedPage:
         """Return one chart, or one for each of the largest groups. Raise InvalidArguments."""
-        record_source = find_source(request.get_parameter("source"))
+        record_source = get_source(request.get_parameter("source"))
         tool_arguments = _read_arguments(record_source, request)
         chosen_filters = tool_arguments["filters"]
         time_series = await self._service.compute_time_series(
@@ -65,7 +61,7 @@ class SeriesPages:
 
     async def show_refused_form(self, request: PageRequest) -> RenderedPage:
         """Return the form as it was sent, with why it was refused."""
-        record_source = find_source(request.get_parameter("source"))
+        record_source = get_source(request.get_parameter("source"))
         written_arguments = {
             "time_field": request.get_parameter("time_field"),
             "interval": request.get_parameter("interval"),
@@ -94,14 +90,18 @@ def _make_series_form_values(
         "until": arguments["filters"].get("until", ""),
         "group_by": arguments.get("group_by", ""),
         "intervals": _INTERVALS,
-        "group_names": record_source.record_table.plan.groups,
-        "time_names": [time_field for time_field, _ in record_source.record_table.plan.times],
+        "group_names": record_source.record_table.aggregation_plan.group_names,
+        "time_names": [
+            time_field for time_field, _ in record_source.record_table.aggregation_plan.date_columns
+        ],
     }
 
 
 def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the arguments of the tool that gives an agent the same."""
-    time_fields = [field_name for field_name, _ in record_source.record_table.plan.times]
+    time_fields = [
+        field_name for field_name, _ in record_source.record_table.aggregation_plan.date_columns
+    ]
     if not time_fields:
         problem_text = f"{record_source.label} have no date, so there is no series of them"
         raise InvalidArguments([{"field": "source", "message": problem_text}])
@@ -113,7 +113,7 @@ def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, An
     for field_name, field_value, allowed_values in (
         ("time_field", time_field, time_fields),
         ("interval", time_interval, _INTERVALS),
-        ("group_by", group_by, ["", *record_source.record_table.plan.groups]),
+        ("group_by", group_by, ["", *record_source.record_table.aggregation_plan.group_names]),
     ):
         if field_value not in allowed_values:
             problem_text = f"one of {', '.join(filter(None, allowed_values))}"

@@ -1,18 +1,20 @@
 """Questions and answers of aggregates: counts, sums and time series."""
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from readingroom.bases.federal.filters import RowFilter
 from readingroom.bases.federal.models import Filtered, FiltersRead
 from readingroom.bases.federal.schema.sources import Measure, RecordTable
+from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.tool import Answer, ShortText, ToolArguments
 
 Interval = Literal["day", "week", "month", "quarter", "year"]
-GroupLimit = Annotated[int, Field(ge=1, le=1000)]
+TopN = Annotated[int, Field(ge=1, le=1000)]
 
 
 class Count(ToolArguments):
@@ -21,7 +23,7 @@ class Count(ToolArguments):
     filters: Filtered | None = Field(
         None, description='Such as {"congress": 119, "party": "D", "since": "2025-01-01"}.'
     )
-    top: GroupLimit = Field(20, description="How many groups, the largest first.")
+    top: TopN = Field(20, description="How many groups, the largest first.")
 
 
 class Sum(ToolArguments):
@@ -29,7 +31,7 @@ class Sum(ToolArguments):
     sum_field: ShortText = Field(description="The number to add up.")
     group_by: ShortText | None = Field(None, description="One sum for each value.")
     filters: Filtered | None = None
-    top: GroupLimit = 20
+    top: TopN = 20
 
 
 class TimeSeries(ToolArguments):
@@ -39,7 +41,7 @@ class TimeSeries(ToolArguments):
     group_by: ShortText | None = Field(None, description="One series for each value.")
     filters: Filtered | None = None
     sum_field: ShortText | None = Field(None, description="Add this up instead.")
-    top: GroupLimit = 20
+    top: TopN = 20
 
 
 # --- answers ---
@@ -108,34 +110,7 @@ class Series(AggregateAnswer):
     )
 
 
-# --- the request and its statement ---
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What an aggregate may cost."""
-
-    max_rows: int = 2_000_000
-    max_seconds: float = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregation:
-    """A requested aggregate: a count, or the sum of `sum_field`."""
-
-    table: RecordTable
-    row_filter: RowFilter
-    sum_field: str | None = None
-    group_by: str | None = None
-    top: int = 20
-    time_field: str | None = None
-    interval: Interval = "month"
-
-    def read_group_key(self, stored_key: Any) -> GroupKey:
-        """Return a group's key as its column means it: SQLite has no booleans."""
-        kind_by_column = {column.name: column.kind for column in self.table.columns}
-        is_boolean = kind_by_column.get(self.group_by or "") == "BOOLEAN"
-        return bool(stored_key) if is_boolean and stored_key is not None else stored_key
+# --- the statement ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +130,48 @@ class AggregateQuery:
 
     @property
     def value_sql(self) -> str:
-        return f"sum({self.measure.column})" if self.measure else "count(*)"
+        return f"sum({self.measure.column_name})" if self.measure else "count(*)"
 
     def to_number(self, stored_value: int | None) -> int | Decimal:
         """Return a whole number, or a decimal with the digits of its field; never a float."""
-        if self.measure is None or not self.measure.digits:
+        if self.measure is None or not self.measure.decimal_digits:
             return stored_value or 0
-        return Decimal(stored_value or 0).scaleb(-self.measure.digits)
+        return Decimal(stored_value or 0).scaleb(-self.measure.decimal_digits)
+
+
+@dataclass(slots=True)
+class CostMeter:
+    """What a query has cost so far, in steps of the database and in time."""
+
+    max_steps: int
+    deadline: float
+    steps_between_checks: int
+    step_count: int = 0
+
+    def is_exhausted(self) -> bool:
+        """The database calls this every `steps_between_checks` steps; True stops the query."""
+        self.step_count += self.steps_between_checks
+        return self.step_count > self.max_steps or time.perf_counter() > self.deadline
+
+
+# --- fields and keys ---
+
+
+def check_eligible_field(
+    argument_name: str, field_name: str, eligible_fields: Sequence[str], record_table: RecordTable
+) -> None:
+    """Raise InvalidArguments unless a field is among the eligible ones."""
+    if field_name not in eligible_fields:
+        choices_text = (
+            f"one of {', '.join(eligible_fields)}" if eligible_fields else "none: leave it out"
+        )
+        problem_text = f"{record_table.slug} has no {field_name[:100]!r} here; {choices_text}"
+        raise InvalidArguments([{"field": argument_name, "message": problem_text}])
+
+
+def read_group_key(record_table: RecordTable, group_by: str | None, stored_key: Any) -> GroupKey:
+    """Return a group's key as its column means it: SQLite has no booleans."""
+    is_boolean = any(
+        column.sql_type == "BOOLEAN" for column in record_table.columns if column.name == group_by
+    )
+    return bool(stored_key) if is_boolean and stored_key is not None else stored_key

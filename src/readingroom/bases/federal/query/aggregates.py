@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -13,14 +13,16 @@ from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import RowFilter
 from readingroom.bases.federal.query.aggregate_models import (
     AggregateQuery,
-    Aggregation,
     Bucket,
     Buckets,
-    Budget,
+    CostMeter,
+    Interval,
     QueryCost,
     Series,
     TimeBucket,
     Total,
+    check_eligible_field,
+    read_group_key,
 )
 from readingroom.bases.federal.query.intervals import (
     DATE_PREFIX_LENGTH_BY_INTERVAL,
@@ -36,7 +38,6 @@ from readingroom.bases.federal.query.intervals import (
 )
 from readingroom.bases.federal.query.narrowing import suggest_filters, suggest_recent_period
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Facet, Measure, RecordTable
-from readingroom.core.errors import InvalidArguments
 from readingroom.core.imports import LazyModule
 from readingroom.storage.database import Database, StatementStopped
 
@@ -61,18 +62,25 @@ _LOOKUP_COST_IN_ROWS = 8
 """How many rows of the facts index are read in the time of one lookup by another index."""
 
 
-@dataclass(slots=True)
-class CostMeter:
-    """What a query has cost so far, in steps of the database and in time."""
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What an aggregate may cost."""
 
-    max_steps: int
-    deadline: float
-    step_count: int = 0
+    max_rows: int = 2_000_000
+    max_seconds: float = 2.0
 
-    def is_exhausted(self) -> bool:
-        """The database calls this every _STEPS_BETWEEN_CHECKS steps; True stops the query."""
-        self.step_count += _STEPS_BETWEEN_CHECKS
-        return self.step_count > self.max_steps or time.perf_counter() > self.deadline
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """A requested aggregate: a count, or the sum of `sum_field`."""
+
+    table: RecordTable
+    row_filter: RowFilter
+    sum_field: str | None = None
+    group_by: str | None = None
+    top: int = 20
+    time_field: str | None = None
+    interval: Interval = "month"
 
 
 class Aggregator:
@@ -82,7 +90,7 @@ class Aggregator:
         self._db = db
         self._budget = budget
         self._started_at = time.perf_counter()
-        self.meter = CostMeter(0, 0.0)
+        self.meter = CostMeter(0, 0.0, _STEPS_BETWEEN_CHECKS)
         """The meter of the last query."""
         self._filters_read: dict[str, Any] | None = None
 
@@ -153,7 +161,8 @@ class Aggregator:
         from_sql, where_sql = f"{record_table.name} r {index_hint}", aggregation.row_filter.sql
         group_column, joined_row_count = aggregation.group_by, record_count
         facet = next(
-            (facet for facet in record_table.plan.facets if facet.name == group_column), None
+            (facet for facet in record_table.aggregation_plan.facets if facet.name == group_column),
+            None,
         )
         if facet:
             joined_row_count += self._estimate_joined_row_count(record_table, facet, record_count)
@@ -188,11 +197,13 @@ class Aggregator:
                     ON facet_id = r.id"""
                 group_column = "facet_value"
         elif group_column is not None:
-            _check_eligible_field("group_by", group_column, record_table.plan.groups, record_table)
+            check_eligible_field(
+                "group_by", group_column, record_table.aggregation_plan.group_names, record_table
+            )
         time_column = None
         if aggregation.time_field is not None:
-            column_by_time_field = dict(record_table.plan.times)
-            _check_eligible_field(
+            column_by_time_field = dict(record_table.aggregation_plan.date_columns)
+            check_eligible_field(
                 "time_field", aggregation.time_field, tuple(column_by_time_field), record_table
             )
             time_column = column_by_time_field[aggregation.time_field]
@@ -217,7 +228,7 @@ class Aggregator:
         """
         if facet.search_field:
             return int(self._estimate_values_per_record(record_table, facet) * record_count)
-        (total_record_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
+        (total_record_count,) = self._db.execute(record_table.row_count_sql).fetchone() or (0,)
         max_counted_rows = self._budget.max_rows + 1
         (facet_row_count,) = self._db.execute(
             f"""SELECT count(*) FROM (
@@ -245,10 +256,14 @@ class Aggregator:
         The rows of a filter are counted only until they cannot be the cheaper way any more.
         """
         build_index_hint = self._db.dialect.build_index_hint_sql
-        index_hint = build_index_hint(record_table.facts_index) if record_table.facts_index else ""
-        (row_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
+        index_hint = (
+            build_index_hint(record_table.covering_index_name)
+            if record_table.covering_index_name
+            else ""
+        )
+        (row_count,) = self._db.execute(record_table.row_count_sql).fetchone() or (0,)
         row_count = row_count or 0
-        for column_name in record_table.indexed_columns:
+        for column_name in record_table.indexed_column_names:
             if column_name in row_filter.filters:
                 max_counted_rows = row_count // _LOOKUP_COST_IN_ROWS + 1
                 filter_value = row_filter.filters[column_name]
@@ -258,7 +273,7 @@ class Aggregator:
                 if matching_count * _LOOKUP_COST_IN_ROWS < row_count:
                     index_hint = (
                         build_index_hint(f"{record_table.name}_{column_name}")
-                        if record_table.facts_index
+                        if record_table.covering_index_name
                         else ""
                     )
                     row_count = matching_count
@@ -293,7 +308,7 @@ class Aggregator:
         return Buckets(
             buckets=[
                 Bucket(
-                    key=aggregation.read_group_key(group_row["key"]),
+                    key=read_group_key(aggregation.table, aggregation.group_by, group_row["key"]),
                     value=query.to_number(group_row["value"]),
                     label=label_by_group_key.get(group_row["key"]),
                 )
@@ -336,7 +351,9 @@ class Aggregator:
                 end=(
                     get_next_interval_start(aggregation.interval, bucket_start) - timedelta(days=1)
                 ).isoformat(),
-                group=aggregation.read_group_key(group_key) if aggregation.group_by else None,
+                group=read_group_key(aggregation.table, aggregation.group_by, group_key)
+                if aggregation.group_by
+                else None,
                 label=label_by_group.get(group_key),
                 value=query.to_number(values_by_group.get(group_key, {}).get(bucket_start, 0)),
             )
@@ -391,10 +408,8 @@ class Aggregator:
             parse_first_day(aggregation.row_filter.filters.get(bound_name))
             for bound_name in ("since", "until")
         )
-        if (
-            dict(aggregation.table.plan.times)[aggregation.time_field or ""]
-            not in aggregation.table.date_sql
-        ):
+        date_column_by_name = dict(aggregation.table.aggregation_plan.date_columns)
+        if date_column_by_name[aggregation.time_field or ""] not in aggregation.table.date_sql:
             since_day = until_day = None  # the filters are about another date
         first_start = (
             get_interval_start(aggregation.interval, since_day)
@@ -433,7 +448,7 @@ class Aggregator:
     @contextmanager
     def _limit_cost(self, deadline: float) -> Iterator[CostMeter]:
         """Interrupt the queries inside at the deadline or after the allowed steps."""
-        meter = CostMeter(self._budget.max_rows * _STEPS_PER_ROW, deadline)
+        meter = CostMeter(self._budget.max_rows * _STEPS_PER_ROW, deadline, _STEPS_BETWEEN_CHECKS)
         with self._db.stop_when(meter.is_exhausted, _STEPS_BETWEEN_CHECKS):
             yield meter
 
@@ -475,20 +490,10 @@ class Aggregator:
 def _find_sum_measure(aggregation: Aggregation) -> Measure | None:
     if aggregation.sum_field is None:
         return None
-    measure_by_name = {measure.name: measure for measure in aggregation.table.plan.sums}
-    _check_eligible_field(
+    measure_by_name = {
+        measure.name: measure for measure in aggregation.table.aggregation_plan.measures
+    }
+    check_eligible_field(
         "sum_field", aggregation.sum_field, tuple(measure_by_name), aggregation.table
     )
     return measure_by_name[aggregation.sum_field]
-
-
-def _check_eligible_field(
-    argument_name: str, field_name: str, eligible_fields: Sequence[str], record_table: RecordTable
-) -> None:
-    """Raise InvalidArguments unless a field is among the eligible ones."""
-    if field_name not in eligible_fields:
-        choices_text = (
-            f"one of {', '.join(eligible_fields)}" if eligible_fields else "none: leave it out"
-        )
-        problem_text = f"{record_table.slug} has no {field_name[:100]!r} here; {choices_text}"
-        raise InvalidArguments([{"field": argument_name, "message": problem_text}])

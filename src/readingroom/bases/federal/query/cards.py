@@ -142,9 +142,7 @@ def shorten_record_to_fit(
     return shown_fields, cut_note_by_field
 
 
-def keep_items_that_fit(
-    answer_items: Sequence[ItemT], max_bytes: int = MAX_ANSWER_BYTES
-) -> Sequence[ItemT]:
+def fit_items(answer_items: Sequence[ItemT], max_bytes: int = MAX_ANSWER_BYTES) -> Sequence[ItemT]:
     """Return the first items that fit into an answer, at least one."""
     total_bytes = 0
     for item_index, item_bytes in enumerate(map(_count_json_bytes, answer_items)):

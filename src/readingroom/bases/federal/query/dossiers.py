@@ -26,7 +26,7 @@ from readingroom.bases.federal.query.lists import (
     describe_missing_votes,
 )
 from readingroom.bases.federal.query.votes import summarize_member_votes
-from readingroom.bases.federal.schema.congress import get_first_day
+from readingroom.bases.federal.schema.congress import get_first_day_of_congress
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
@@ -251,8 +251,8 @@ def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionR
 
 def _overlaps_congress(period_fields: Mapping[str, Any], congress: int) -> bool:
     """Return whether a period has a day in common with a Congress."""
-    first_day = get_first_day(congress).isoformat()
-    next_first_day = get_first_day(congress + 1).isoformat()
+    first_day = get_first_day_of_congress(congress).isoformat()
+    next_first_day = get_first_day_of_congress(congress + 1).isoformat()
     # ISO dates compare as text; whoever still serves has no end.
     period_start, period_end = period_fields.get("start") or "", period_fields.get("end") or "9999"
     return bool(period_start < next_first_day and period_end > first_day)

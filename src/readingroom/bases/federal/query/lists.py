@@ -46,7 +46,7 @@ SOURCE_AND_TABLE_NAMES_BY_PAGE: dict[type[Answer], tuple[str, str]] = {
 }
 """Pages of what belongs to a record: the source of the record, and the table of the rows."""
 
-ALL_CHANGES_LIST_NAME = "changes"
+ALL_CHANGES_NAME = "changes"
 """The name of the list of all changes, whatever their source and kind."""
 
 _ROLL_CALL_FIELDS = ("voted_at", "question", "result", "bills", "title", "url")
@@ -299,9 +299,7 @@ def list_changes(
 def build_changes_list_name(record_source: Source | None, change_kind: ChangeKind | None) -> str:
     """Return the name of a list of changes; the day it begins with is not part of it."""
     source_name = record_source.name if record_source else None
-    return cursors.build_list_name(
-        ALL_CHANGES_LIST_NAME, {"source": source_name, "kind": change_kind}
-    )
+    return cursors.build_list_name(ALL_CHANGES_NAME, {"source": source_name, "kind": change_kind})
 
 
 def build_match_list_name(

@@ -46,7 +46,7 @@ def suggest_filters(
         )
         if matching_count <= max_records:
             yield {"filters": {filter_name: newest_value}, "rows": matching_count}
-    if record_table.facts_index and "since" not in row_filter.filters:
+    if record_table.covering_index_name and "since" not in row_filter.filters:
         yield from _suggest_since_filter(db, record_table, max_records)
 
 

@@ -24,7 +24,7 @@ from readingroom.bases.federal.schema.sources import (
     MEMBER_VOTES,
     SOURCES_BY_NAME,
     Source,
-    find_source,
+    get_source,
 )
 from readingroom.core.errors import InvalidArguments, UnknownSource, validate_model
 from readingroom.storage.database import Database
@@ -316,7 +316,7 @@ def parse_list_address(list_address: str) -> ListRecords | None:
             {"source": CHANGES_LIST_NAME, "filters": query_params or None, **list_arguments}
         )
     try:
-        record_source = find_source(path_segments[0])
+        record_source = get_source(path_segments[0])
     except UnknownSource:
         return None
     filter_values = {

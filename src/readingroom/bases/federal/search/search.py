@@ -10,8 +10,8 @@ from readingroom.bases.federal.schema.sources import (
     SOURCES_BY_NAME,
     Shape,
     Source,
-    find_sources,
     list_source_names,
+    list_sources_and_included,
     list_sources_of_shape,
 )
 from readingroom.bases.federal.search import vectors
@@ -78,7 +78,7 @@ def plan_search(arguments: Search, search_mode: Mode) -> SearchPlan:
 
     Raise SourceNotSearchable or NotSearchableSemantically if one of the sources cannot be.
     """
-    requested_sources = find_sources(arguments.source)
+    requested_sources = list_sources_and_included(arguments.source)
     wanted_sources = requested_sources or list_sources_of_shape(Shape.BODY, Shape.SHORT)
     registry_sources = [
         record_source for record_source in wanted_sources if record_source.shape is Shape.REGISTRY
