@@ -12,7 +12,7 @@ from readingroom.bases.federal.models import SearchAnswer
 from readingroom.bases.federal.search.evidence import (
     EVIDENCE_WEIGHTS,
     compute_bonuses,
-    find_named_record_kinds,
+    find_named_sources,
 )
 from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
@@ -155,7 +155,7 @@ async def test_a_record_is_weighed_by_its_length_its_date_and_its_kind(tmp_path:
     ],
 )
 def test_a_question_may_name_the_kind_of_record(query: str, kinds: set[str]) -> None:
-    assert find_named_record_kinds(query) == kinds
+    assert find_named_sources(query) == kinds
 
 
 @requirement("federal:AC-07")

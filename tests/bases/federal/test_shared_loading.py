@@ -325,11 +325,11 @@ def test_a_copy_is_made_again_only_after_a_while(place: SharedRecords) -> None:
 
 def test_a_copy_counts_a_trigram_of_a_name_once_and_none_between_names() -> None:
     copy = name_copy.TrigramCopy([5, 7, 9], ["  anna  ann ", "  hanna ", "  bob "])
-    assert copy.find_rows(["ann"]) == [5, 7]
-    assert copy.find_rows(["ann", "nna", "han"]) == [7, 5]
-    assert copy.find_rows(["bob", "nn "]) == [5, 9]
-    assert copy.find_rows(["zzz"]) == []
-    assert copy.find_rows(["n  "]) == []
+    assert copy.find_name_ids(["ann"]) == [5, 7]
+    assert copy.find_name_ids(["ann", "nna", "han"]) == [7, 5]
+    assert copy.find_name_ids(["bob", "nn "]) == [5, 9]
+    assert copy.find_name_ids(["zzz"]) == []
+    assert copy.find_name_ids(["n  "]) == []
 
 
 # --- connections that end ---

@@ -41,7 +41,7 @@ from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source, get_source
 from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
-from readingroom.bases.federal.search.coverage import EmbeddingCoverage, build_degraded
+from readingroom.bases.federal.search.coverage import EmbeddingCoverage, build_degraded_search
 from readingroom.bases.federal.search.passages import PassageOwners
 from readingroom.bases.federal.search.search import (
     SearchPlan,
@@ -460,7 +460,7 @@ class FederalService:
         source_names = [searched.source for searched in search_result.searched_sources]
         if mode != "lexical":
             percent_by_source = await self.store.query(self.embedding_coverage.read_percents)
-            degraded = build_degraded(mode, degraded, source_names, percent_by_source)
+            degraded = build_degraded_search(mode, degraded, source_names, percent_by_source)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         keeps_all_hits = "limit" in arguments.model_fields_set
         hits = search_result.hits if keeps_all_hits else list(cards.fit_items(search_result.hits))

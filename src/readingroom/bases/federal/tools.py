@@ -58,7 +58,7 @@ from readingroom.bases.federal.schema.sources import (
     get_registry,
 )
 from readingroom.bases.federal.schema.tables import lacks_agencies
-from readingroom.bases.federal.search.passages import read_generation
+from readingroom.bases.federal.search.passages import read_records_generation
 from readingroom.bases.federal.search.remote import FederalPassages
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
@@ -124,7 +124,7 @@ def open_federal(
         ),
         service=federal_service,
         leasable_passages=FederalPassages(federal_place, federal_service.vectors),
-        check_ready=partial(federal_service.store.query, read_generation),
+        check_ready=partial(federal_service.store.query, read_records_generation),
         warm_up=federal_service.warm_up,
     )
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.entries import AnyRecord
-from readingroom.bases.federal.search.full_text import find_name_index_statement
+from readingroom.bases.federal.search.full_text import find_name_index_insert_sql
 from readingroom.storage.database import Database
 
 _MAX_SHORT_TITLES = 500
@@ -45,7 +45,7 @@ class NameIndex:
     def __init__(self, db: Database) -> None:
         self._db = db
         # Apart from the table of names, for the reason that `SearchIndex.index_new_passages` gives.
-        self._index_sql = find_name_index_statement(db)
+        self._index_sql = find_name_index_insert_sql(db)
         self._waiting_names: list[_WaitingName] = []
 
     def put_names(self, record: AnyRecord, record_names: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from readingroom.bases.federal.schema.lengths import (
     cut_facet_value,
 )
 from readingroom.bases.federal.schema.records import Record
-from readingroom.bases.federal.search.full_text import index_passages, prepare_passage_words
+from readingroom.bases.federal.search.full_text import index_passages, make_passage_words_writer
 from readingroom.engine.chunking import Span, split
 from readingroom.storage.database import Database, Row
 
@@ -87,7 +87,7 @@ class SearchIndex:
         row_count = sum(row_batch.write_rows() for row_batch in self._batches)
         if passage_rows and self._db.dialect.engine == "postgres":
             # Without reading them back: what is written is committed with its words.
-            copy_words = prepare_passage_words(
+            copy_words = make_passage_words_writer(
                 [(chunk_number, *field_texts) for chunk_number, _, *field_texts in passage_rows]
             )
             self._db.run_in_background(partial(copy_words, self._db))
