@@ -144,7 +144,7 @@ class Writer(StepWriter):
         )
         if waiting_row_count > self._max_waiting_rows:
             self._write_batches()
-        if not parsed_entry.partial:
+        if not parsed_entry.is_partial:
             write_result.add_record(parsed_entry.record)
             write_result.has_older_revision |= revisions.is_stored_newer(
                 stored_row, parsed_entry, format_id
@@ -159,7 +159,7 @@ class Writer(StepWriter):
         has_changed = self._put_unless_current(parsed_record, format_id, stored_row)
         if parsed_record.is_fallback and stored_row is not None:
             has_changed = self._merge_fallback(parsed_record, stored_row)
-        elif parsed_record.partial:
+        elif parsed_record.is_partial:
             self._put_additions(parsed_record, format_id, stored_row)
         if parsed_record.text and self._search_index.put_text_version(
             parsed_record.record, parsed_record.text, format_id, stored_row
@@ -331,10 +331,10 @@ class Writer(StepWriter):
     ) -> bool:
         record = parsed_record.record
         if stored_row is not None and (
-            parsed_record.partial
+            parsed_record.is_partial
             or revisions.is_stored_up_to_date(stored_row, parsed_record, format_id)
         ):
-            if not parsed_record.partial:
+            if not parsed_record.is_partial:
                 self._advance_date(record, stored_row)
             return False
         record_json = dump_record_json(record)
@@ -348,17 +348,20 @@ class Writer(StepWriter):
                     WHERE id = ?""",
                 (record_json, loader_and_revision, record.id),
             )
-        if not parsed_record.partial:
+        if not parsed_record.is_partial:
             self._put_children(parsed_record, stored_row)
         if SOURCES_BY_NAME[record.source].has_names:
             if stored_row is not None:
                 self._name_index.delete_names(record.id)
             self._name_index.put_names(record, parsed_record.names or list_titles(record))
-        if parsed_record.head and SOURCES_BY_NAME[record.source].shape is not Shape.REGISTRY:
+        if (
+            parsed_record.searchable_fields
+            and SOURCES_BY_NAME[record.source].shape is not Shape.REGISTRY
+        ):
             self._search_index.put_search_head(
-                record, parsed_record.head, parsed_record, stored_row
+                record, parsed_record.searchable_fields, parsed_record, stored_row
             )
-        if not parsed_record.partial:
+        if not parsed_record.is_partial:
             self._put_links(parsed_record, format_id, stored_row)
         if stored_row is not None and stored_row["status"] != "active":
             self._search_index.index_returned_text(record, stored_row)
@@ -397,7 +400,7 @@ class Writer(StepWriter):
             f"UPDATE {parsed_record.record.source} SET record = ? WHERE id = ?",
             (to_json(merged_fields).decode(), parsed_record.record.id),
         )
-        if parsed_record.head:
+        if parsed_record.searchable_fields:
             self._search_index.add_titles_and_facets(
                 parsed_record, merged_fields["published_at"], merged_fields["short_titles"]
             )

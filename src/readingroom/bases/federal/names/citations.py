@@ -82,7 +82,7 @@ def _find_id_by_page(db: Database, citation: str) -> FederalId | None:
             for source_name in register_source_names
             for record_id in _read_register_ids(db, source_name, published_year, page_citation)
         ]
-        return _get_only_candidate(db, cited_ids, page_citation)
+        return _find_only_candidate(db, cited_ids, page_citation)
     if page_match := _CONGRESSIONAL_RECORD_PAGE_PATTERN.search(plain_citation):
         volume_number, page_number = int(page_match[1]), f"{page_match[2].upper()}{page_match[3]}"
         cited_ids = [
@@ -91,7 +91,7 @@ def _find_id_by_page(db: Database, citation: str) -> FederalId | None:
                 db, volume_number + _YEAR_BEFORE_CONGRESSIONAL_RECORD, page_number
             )
         ]
-        return _get_only_candidate(db, cited_ids, f"{volume_number} Cong. Rec. {page_number}")
+        return _find_only_candidate(db, cited_ids, f"{volume_number} Cong. Rec. {page_number}")
     return None
 
 
@@ -149,7 +149,7 @@ def _split_page_range(page_range: str | None) -> tuple[str, str]:
     return first_page, last_page or first_page
 
 
-def _get_only_candidate(
+def _find_only_candidate(
     db: Database, candidate_ids: Sequence[FederalId], page_citation: str
 ) -> FederalId | None:
     if len(candidate_ids) <= 1:

@@ -15,7 +15,7 @@ ChildRows = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class SearchHead:
+class SearchableFields:
     """The searchable description of a record; search weighs each part differently."""
 
     title: str
@@ -106,16 +106,16 @@ def find_column_values(full_record: AnyRecord) -> ComputedColumnValues | None:
 class ParsedRecord:
     """A record as one file describes it.
 
-    A `partial` one comes from a file that knows less than the record's own source: it creates the
+    A partial one comes from a file that knows less than the record's own source: it creates the
     record when there is none, and otherwise leaves it as it is.
     """
 
     record: AnyRecord
-    partial: bool = False
+    is_partial: bool = False
     is_fallback: bool = False
     """Whether a partial record says what the record's own source says better: it is merged with
     other such records, and left out where that source is loaded."""
-    head: SearchHead | None = None
+    searchable_fields: SearchableFields | None = None
     text: RecordText | None = None
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     names: Sequence[str] = ()
@@ -129,7 +129,7 @@ class ParsedRecord:
     @property
     def is_mention(self) -> bool:
         """Whether it says nothing but that there is such a record."""
-        return self.partial and not (self.text or self.links or self.children)
+        return self.is_partial and not (self.text or self.links or self.children)
 
 
 @dataclass(frozen=True)
