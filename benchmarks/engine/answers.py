@@ -24,7 +24,7 @@ from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.confidence import (
     DEFAULT_CALIBRATION,
-    NOTHING_CLOSE_SCORE,
+    MIN_CLOSE_SCORE,
     Calibration,
     measure_passage_features,
 )
@@ -259,7 +259,7 @@ def main() -> None:
         print(f"fits best: {fit_calibration(asked)}")
         decline = fit_decline(asked, ranking._CALIBRATION.decline)
         print(f"decline at the desk: {decline:g}, in use {ranking._CALIBRATION.decline:g}")
-        print(f"in use: {DEFAULT_CALIBRATION}, none below {NOTHING_CLOSE_SCORE}")
+        print(f"in use: {DEFAULT_CALIBRATION}, none below {MIN_CLOSE_SCORE}")
 
 
 if __name__ == "__main__":
