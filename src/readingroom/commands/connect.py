@@ -73,14 +73,14 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
     project_folder = (options["folder"] or Path()).absolute()
     client_file = options["file"] or _find_client_file(client_format, project_folder)
     backup_file = (
-        _write_client_entry(client_file, client_format.section, entry_by_server_name)
+        _write_client_entry(client_file, client_format.servers_key, entry_by_server_name)
         if options["write"]
         else None
     )
     outcome_fields = {
         "client": client,
         "file": str(client_file),
-        "configuration": {client_format.section: entry_by_server_name},
+        "configuration": {client_format.servers_key: entry_by_server_name},
         "written": options["write"],
         "copy": str(backup_file) if backup_file else None,
     }
@@ -153,7 +153,7 @@ def _build_client_entry(
             "args": ["stdio", connection_target.stdio_base_name, *data_arguments],
         }
     sent_key = connection_target.key or (
-        client_format.variable % _KEY_VARIABLE if connection_target.needs_key else None
+        client_format.variable_template % _KEY_VARIABLE if connection_target.needs_key else None
     )
     return client_format.build_entry(connection_target.url, sent_key)
 
@@ -169,12 +169,12 @@ def _find_own_program() -> str:
 def _find_client_file(client_format: ClientFormat, project_folder: Path) -> Path:
     """Return the client's file: in the project's folder, or among the user's applications."""
     if client_format is not _CLAUDE_DESKTOP:
-        return project_folder / client_format.file
+        return project_folder / client_format.configuration_path
     if sys.platform == "darwin":
         settings_folder = Path.home() / "Library" / "Application Support"
     else:
         settings_folder = Path.home() / ".config"
-    return settings_folder / "Claude" / client_format.file
+    return settings_folder / "Claude" / client_format.configuration_path
 
 
 def _write_client_entry(

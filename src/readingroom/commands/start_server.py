@@ -23,7 +23,7 @@ from readingroom.federation.room import FEDERATION_SPEC, make_federated_base
 from readingroom.protocol.command import Command
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.server.app import AdminAccess, build_app
-from readingroom.server.auth.bearer import Access, KeyAuth
+from readingroom.server.auth.bearer import AccessKind, KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import Face, make_face, make_faces
 from readingroom.server.http.addresses import is_loopback
@@ -245,7 +245,7 @@ def _format_sse_note(server_face: Face) -> str:
     return f"   (SSE: {server_face.path}/sse)" if server_face.serves_sse else ""
 
 
-def _describe_access(face_access: Access, settings: ServerSettings) -> str:
+def _describe_access(face_access: AccessKind, settings: ServerSettings) -> str:
     if face_access == "key":
         return "every request needs a key (Authorization: Bearer)"
     if face_access == "oauth":
