@@ -25,7 +25,7 @@ from readingroom.console.options import (
     tell_what_is_kept,
 )
 from readingroom.core import clock
-from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
+from readingroom.core.settings import SAMPLE_MARK_FILE_NAME, RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import Command
 from readingroom.storage.archive import Manifest, copy_database, make_file_entries, pack_archive
@@ -136,7 +136,9 @@ def _delete_workspace(backup_workspace: Path, workspace_lock: FolderLock) -> Non
 def _copy_all_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     """Copy every store into `copies_folder` and return the manifest of the copies."""
     if settings.is_sample:  # else what is restored from it would pass for the real thing
-        shutil.copyfile(settings.data / SAMPLE_MARK_FILE, copies_folder / SAMPLE_MARK_FILE)
+        shutil.copyfile(
+            settings.data / SAMPLE_MARK_FILE_NAME, copies_folder / SAMPLE_MARK_FILE_NAME
+        )
     key_ring = open_keys(settings)
     if isinstance(key_ring, SharedKeyRing):
         key_ring.dump_keys(copies_folder)

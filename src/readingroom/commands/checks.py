@@ -19,7 +19,11 @@ import httpx2
 
 from readingroom.commands.restore import REPLACED_FOLDER, STAGING_FOLDER
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.settings import CONFIGURATION_FILE, make_sandbox_environment, reveal_secret
+from readingroom.core.settings import (
+    CONFIGURATION_FILE_NAME,
+    make_sandbox_environment,
+    reveal_secret,
+)
 from readingroom.engine.embedding.cross_encoder.reranker import PACKAGE_NAME
 from readingroom.engine.embedding.shared import find_shared_reranker
 from readingroom.engine.embedding.weights import get_weights_folder
@@ -90,10 +94,10 @@ def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
             # A group may have been given the directory on purpose, everybody has not.
             is_note=not granted_mode_bits & 0o007,
         )
-    for file_name in (KEYS_FILE, CONFIGURATION_FILE):
+    for file_name in (KEYS_FILE, CONFIGURATION_FILE_NAME):
         file_path = settings.data / file_name
         if file_path.exists() and stat.S_IMODE(file_path.stat().st_mode) & 0o077:
-            if file_name == CONFIGURATION_FILE and b"api_key" not in file_path.read_bytes():
+            if file_name == CONFIGURATION_FILE_NAME and b"api_key" not in file_path.read_bytes():
                 continue
             yield _make_check_complaint(
                 "permissions", f"others may read {file_path}", f"chmod 600 {file_path}"

@@ -20,9 +20,9 @@ from readingroom.console.options import (
 )
 from readingroom.core import clock
 from readingroom.core.settings import (
-    CONFIGURATION_FILE,
-    MODELS_FOLDER,
-    SAMPLE_MARK_FILE,
+    CONFIGURATION_FILE_NAME,
+    MODELS_FOLDER_NAME,
+    SAMPLE_MARK_FILE_NAME,
     RoomSettings,
 )
 from readingroom.protocol.backup import BaseBackup
@@ -40,7 +40,7 @@ _IN_DATABASE_SENTENCE = (
     "those that are"
 )
 # What a restore leaves where it is.
-_NEVER_REPLACED_NAMES = (MODELS_FOLDER, CONFIGURATION_FILE)
+_NEVER_REPLACED_NAMES = (MODELS_FOLDER_NAME, CONFIGURATION_FILE_NAME)
 
 
 @click.command()
@@ -147,7 +147,7 @@ def _check_manifest(
             )
     for file_name in backup_manifest.files:
         # Everything else would get to the data directory as it is, read by nobody before.
-        if file_name not in (KEYS_FILE, SAMPLE_MARK_FILE) and not any(
+        if file_name not in (KEYS_FILE, SAMPLE_MARK_FILE_NAME) and not any(
             backup_handler_by_base[base_name].is_backup_file(file_name)
             for base_name in backup_manifest.bases
         ):

@@ -16,7 +16,7 @@ from readingroom.bases import BASES
 from readingroom.console.dispatch import dispatch_command
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgressSync, no_progress
-from readingroom.core.settings import MODELS_FOLDER, RoomSettings
+from readingroom.core.settings import MODELS_FOLDER_NAME, RoomSettings
 from readingroom.demo.corpus import compute_corpus_digest
 from readingroom.engine.embedding.machine import count_cores
 from readingroom.engine.embedding.weights import download_weights, get_weights_folder
@@ -51,7 +51,7 @@ def reset_outdated_sample(sample_folder: Path, is_reset_wanted: bool) -> None:
         # The model would have to be fetched again, a link may lead to somebody's own folder, and
         # what a restore moved aside (`.replaced`) is no part of the sample.
         is_kept = (
-            folder_entry.name == MODELS_FOLDER
+            folder_entry.name == MODELS_FOLDER_NAME
             or folder_entry.name.startswith(".")
             or folder_entry.is_symlink()
         )

@@ -25,7 +25,7 @@ _STDIO_BASES = tuple(name for name, spec in BASES.items() if spec.serves_stdio)
 @log_level_option
 @partial(
     add_common_options,
-    common_flags=(*BASE_SETTING_NAMES, "read_only", "log_level"),
+    common_setting_names=(*BASE_SETTING_NAMES, "read_only", "log_level"),
     makes_sample=True,
 )
 def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:

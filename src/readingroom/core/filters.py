@@ -9,9 +9,9 @@ An empty `In` passes nothing, and an empty `And` passes everything.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-Value = str | int | float | bool
-Number = int | float
-Metadata = Mapping[str, Value]
+FilterValue = str | int | float | bool
+FilterNumber = int | float
+Metadata = Mapping[str, FilterValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Equals:
     """The field has this value."""
 
     field: str
-    value: Value
+    value: FilterValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class In:
     """The field has one of these values."""
 
     field: str
-    values: tuple[Value, ...]
+    values: tuple[FilterValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Range:
     """The field's number is neither below `low` nor above `high`; both ends are included."""
 
     field: str
-    low: Number | None = None
-    high: Number | None = None
+    low: FilterNumber | None = None
+    high: FilterNumber | None = None
 
     def __post_init__(self) -> None:
         if self.low is None and self.high is None:
@@ -81,7 +81,7 @@ class FilterFields:
                 )
         return flat_conditions
 
-    def select_values(self, chunk_metadata: Metadata) -> dict[str, Value]:
+    def select_filter_values(self, chunk_metadata: Metadata) -> dict[str, FilterValue]:
         """Return the part of a chunk's metadata that filters may use."""
         filter_values = {
             field_name: chunk_metadata[field_name]
@@ -106,7 +106,7 @@ def flatten_filter(chunk_filter: Filter | None) -> Iterator[Condition]:
             yield chunk_filter
 
 
-def make_comparison_key(filter_value: Value) -> tuple[str, Value]:
+def make_comparison_key(filter_value: FilterValue) -> tuple[str, FilterValue]:
     """Return a key that is the same for equal values, and different for 1, "1" and True."""
     # Before the others: to Python, True is an integer and equal to 1.
     if isinstance(filter_value, bool):

@@ -105,7 +105,7 @@ class FederationPages:
         arguments = None
         if search_form.query and not request.refusal:
             arguments = validate_model(DeskSearch, search_form.to_arguments())
-            search_answer = await self._service.search(arguments, request.call)
+            search_answer = await self._service.search(arguments, request.tool_context)
             search_omissions = await self._list_omissions(arguments, search_answer, request)
         page_body = _render(
             "search.html",
@@ -146,7 +146,7 @@ class FederationPages:
             for base_name in search_answer.searched
             if base_name in self._pages_by_base
             for search_omission in await self._pages_by_base[base_name].list_omissions(
-                search_request, request.call
+                search_request, request.tool_context
             )
         ]
 
@@ -156,7 +156,7 @@ class FederationPages:
         Raise InvalidArguments, or what the desk's `fetch` raises for an id that names nothing.
         """
         arguments = _read_fetch_arguments(request)
-        fetched_record = await self._service.fetch(arguments, request.call)
+        fetched_record = await self._service.fetch(arguments, request.tool_context)
         record_page_extras = RecordPageExtras()
         if fetched_record.base in self._pages_by_base:
             record_page_extras = await self._pages_by_base[
@@ -195,7 +195,9 @@ class FederationPages:
             "date": request.get_parameter("date") or None,
         }
         valid_arguments = validate_model(AssessAgainstPolicy, arguments)
-        policy_assessment = await self._service.assess_against_policy(valid_arguments, request.call)
+        policy_assessment = await self._service.assess_against_policy(
+            valid_arguments, request.tool_context
+        )
         page_body = _render(
             "assessment.html",
             assessment=policy_assessment,

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from readingroom.core.errors import FileTooLarge, InvalidRequest
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.core.work_slots import WorkSlots
 from readingroom.web.disconnect import CALLER_LEFT_STATUS
 
@@ -75,7 +75,7 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise _make_missing_file_error()
     spool_path.parent.mkdir(parents=True, exist_ok=True)
-    async with _UPLOAD_SLOTS.hold_slot(current_caller.get()):
+    async with _UPLOAD_SLOTS.hold_slot(current_caller_id.get()):
         with spool_path.open("wb") as spool_file:
             upload_form = await _parse_multipart_form(request, lambda: spool_file, max_bytes)
     uploaded_file = upload_form.get("file")
@@ -134,7 +134,7 @@ async def receive_form(
             return spool_stack.enter_context(spool_path.open("wb"))
 
         try:
-            async with _UPLOAD_SLOTS.hold_slot(current_caller.get()):
+            async with _UPLOAD_SLOTS.hold_slot(current_caller_id.get()):
                 max_files = _MAX_PAGE_FILES if max_file_bytes else 0
                 upload_form = await _parse_multipart_form(
                     request, open_spool, max_file_bytes, max_files

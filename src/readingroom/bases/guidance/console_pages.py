@@ -222,7 +222,7 @@ async def _show_guidance(guidance_service: GuidanceService, request: PageRequest
     query_text = request.get_parameter("q")
     since_text = request.get_parameter("since")
     since_day = parse_day(since_text) if since_text else clock.now().date() - _CHANGES_PERIOD
-    call_context = make_call_context(request.call)
+    call_context = make_call_context(request.tool_context)
     page_number = _read_page_number(request)
     page_arguments = {"page": page_number, "page_size": _RESULTS_PER_PAGE}
     shown_answer: SearchResults | Changes

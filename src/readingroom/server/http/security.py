@@ -9,7 +9,7 @@ import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.server.auth.bearer import identify_caller, is_mcp_path, log_refusal
 from readingroom.server.auth.browsers import BrowserAuth
 from readingroom.server.auth.policies import AuthPolicies
@@ -190,7 +190,7 @@ class SecurityMiddleware:
             # A page elsewhere may open ours as often as it likes; this machine's own callers,
             # who have the same address, must not pay for that.
             caller_id += " from other sites"
-        current_caller.set(caller_id)
+        current_caller_id.set(caller_id)
         try:
             self._limiter.count_request(caller_id)
         finally:

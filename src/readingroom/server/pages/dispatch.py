@@ -118,7 +118,7 @@ async def _answer_page_request(
     page_request = PageRequest(
         parameters=tracked_parameters,
         visitor=visitor,
-        call=make_tool_context_from_scope(request.scope, no_progress),
+        tool_context=make_tool_context_from_scope(request.scope, no_progress),
         is_sample=settings.is_sample,
         form_token=frame_renderer.browser_auth.make_form_token(request.scope),
     )

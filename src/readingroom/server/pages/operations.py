@@ -102,7 +102,7 @@ class OperationsPages:
         return [
             work_entry
             for pages_of_base in self._base_pages
-            for work_entry in await pages_of_base.list_work()
+            for work_entry in await pages_of_base.list_running_work()
         ]
 
     async def show_overview(self, request: PageRequest) -> RenderedPage:
