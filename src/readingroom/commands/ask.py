@@ -24,7 +24,7 @@ from readingroom.engine.embedding.weights import get_weights_folder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.commands import Ask
 from readingroom.federation.models import DeskSearch
-from readingroom.federation.room import FEDERATION_SPEC, list_empty_bases
+from readingroom.federation.room import FEDERATION_SPEC, list_empty_base_names
 from readingroom.protocol.search import UnreadRevision, make_unread_cautions
 
 _MAX_LINE_WIDTH = 100
@@ -72,7 +72,7 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 
 
 def _describe_empty_bases(search_answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
-    if not search_answer["results"] and (empty_base_names := list_empty_bases(settings)):
+    if not search_answer["results"] and (empty_base_names := list_empty_base_names(settings)):
         yield f"(There is nothing in {', '.join(empty_base_names)} yet.)"
 
 

@@ -63,9 +63,9 @@ def add_common_options(
 ) -> CommandFunction:
     """Give a command `--data`, `--demo` and `--json`, and print its errors to standard error.
 
-    The command receives `settings` and `as_json`. `common_setting_names` are its options that are settings;
-    they do not reach it otherwise. `makes_sample`: with `--demo`, an empty directory becomes the
-    sample's.
+    The command receives `settings` and `as_json`. `common_setting_names` are its options that are
+    settings; they do not reach it otherwise. `makes_sample`: with `--demo`, an empty directory
+    becomes the sample's.
     """
 
     @click.option("--data", type=click.Path(), help="Data directory [READINGROOM_DATA].")
