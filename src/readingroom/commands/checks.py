@@ -47,7 +47,7 @@ _OCR_LANGUAGE = "eng"
 _PACKAGE_NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]+")
 
 
-Check = Callable[[ServerSettings], Iterator[Complaint]]
+RoomCheck = Callable[[ServerSettings], Iterator[Complaint]]
 
 
 def _make_check_complaint(
@@ -115,7 +115,7 @@ def check_api_key(settings: ServerSettings) -> Iterator[Complaint]:
         )
 
 
-def check_disk(settings: ServerSettings) -> Iterator[Complaint]:
+def check_free_disk_space(settings: ServerSettings) -> Iterator[Complaint]:
     existing_folder = next(
         candidate_path
         for candidate_path in (settings.data, *settings.data.parents)
@@ -167,15 +167,15 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
             "install tesseract-ocr, or set ENABLE_OCR=false",
         )
         return
-    language_listing = run_confined([tesseract_path, "--list-langs"], make_sandbox_environment())
-    if language_listing.returncode != 0:
-        failure_reason = (language_listing.stderr.splitlines() or ["no reason was given"])[-1]
+    listing_process = run_confined([tesseract_path, "--list-langs"], make_sandbox_environment())
+    if listing_process.returncode != 0:
+        failure_reason = (listing_process.stderr.splitlines() or ["no reason was given"])[-1]
         yield _make_check_complaint(
             "tesseract",
             f"{tesseract_path} does not run inside the sandbox: {failure_reason}",
             "install tesseract with your system's packages, so that it lies below /usr",
         )
-    elif _OCR_LANGUAGE not in language_listing.stdout.split():
+    elif _OCR_LANGUAGE not in listing_process.stdout.split():
         yield _make_check_complaint(
             "tesseract",
             f"it does not know the language {_OCR_LANGUAGE!r}",
@@ -185,9 +185,9 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_sandbox(settings: ServerSettings) -> Iterator[Complaint]:
     """A document that takes over its reader can do no harm."""
-    if gaps_text := describe_confinement_gaps():
+    if confinement_gaps_text := describe_confinement_gaps():
         remedy_text = "use a newer Linux kernel; until then read only documents that you trust"
-        yield _make_check_complaint("sandbox", gaps_text, remedy_text, is_note=True)
+        yield _make_check_complaint("sandbox", confinement_gaps_text, remedy_text, is_note=True)
     for program_path in find_program_paths(make_sandbox_environment()):
         if settings.data.resolve().is_relative_to(Path(program_path).resolve()):
             problem_text = (
@@ -207,9 +207,9 @@ def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
             f"SQLite {sqlite3.sqlite_version} is too old, {needed_version} is needed",
             "use a newer Python, or one built with a newer SQLite",
         )
-    with closing(connect(":memory:")) as db:
+    with closing(connect(":memory:")) as memory_database:
         try:
-            db.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
+            memory_database.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
         except sqlite3.OperationalError:
             remedy_text = "use a Python whose SQLite was built with FTS5"
             yield _make_check_complaint(
@@ -260,7 +260,7 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
 
     remedy_text = "start it, or correct REDIS_URL; set maxmemory-policy to noeviction"
     try:
-        is_durable = anyio.run(is_server_durable)
+        is_redis_durable = anyio.run(is_server_durable)
     except KnowledgeError as error:
         yield _make_check_complaint("Redis", error.message, remedy_text)
     except Exception as error:  # whatever its client raises, it does not answer
@@ -268,7 +268,7 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
             "Redis", f"the server at REDIS_URL does not answer: {error}", remedy_text
         )
     else:
-        if not is_durable:
+        if not is_redis_durable:
             problem_text = "the server at REDIS_URL keeps no append-only file: a crash loses writes"
             yield _make_check_complaint(
                 "Redis", problem_text, "set appendonly to yes there", is_note=True
@@ -301,11 +301,11 @@ def _is_our_server(url_scheme: str, server_port: int) -> bool:
         return False
 
 
-CHECKS: dict[str, Check] = {
+CHECKS_BY_NAME: dict[str, RoomCheck] = {
     "directory": check_directory,
     "permissions": check_permissions,
     "key": check_api_key,
-    "disk": check_disk,
+    "disk": check_free_disk_space,
     "model": check_model,
     "tesseract": check_tesseract,
     "sandbox": check_sandbox,

@@ -86,9 +86,9 @@ def rank_hits(
 
     What the query names exactly comes first, then goes by probability. Of passages that fit alike,
     those of the base come first that the query's words are likelier meant for. Scores lose
-    `doubt_log_odds`, but for what is named. A text that several hits have comes once. The best hit of
-    every base is among the first five, unless nothing in that base is close to the question, or the
-    first two are one base's and all four others are close.
+    `doubt_log_odds`, but for what is named. A text that several hits have comes once. The best hit
+    of every base is among the first five, unless nothing in that base is close to the question, or
+    the first two are one base's and all four others are close.
     """
     hits = [hit for base_ranking in base_rankings for hit in base_ranking]
     compared_hits = _compare_hits(query, base_rankings, embedder)

@@ -112,7 +112,7 @@ class SettingFlag:
     """An option of `serve` and `stdio` that chooses a setting of one base."""
 
     command_line_option: str
-    setting: str
+    setting_name: str
     help: str
 
 

@@ -24,7 +24,7 @@ def make_svg(shapes: Sequence[Markup], width: float, height: float, accessible_n
 
 
 def wrap_in_link(shape: Markup, href: str | None, link_description: str | None = None) -> Markup:
-    """Return a shape as a link; `link_description` says where it leads, unless the shape is words."""
+    """Return a shape as a link; `link_description` says where to, unless the shape is words."""
     if href is None:
         return shape
     aria_label = f' aria-label="{escape(link_description)}"' if link_description is not None else ""

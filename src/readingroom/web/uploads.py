@@ -101,7 +101,7 @@ class PageForm:
 async def receive_form(
     request: Request, make_spool_path: Callable[[], Path], max_file_bytes: int, max_field_bytes: int
 ) -> PageForm:
-    """Return the fields of a form, and its files, each written to a path that `make_spool_path` makes.
+    """Return the fields of a form, and its files, each written to a path of `make_spool_path`.
 
     No file is left behind when this raises: `FileTooLarge` for files that are too large together,
     and `HTTPException` for what is no form.
