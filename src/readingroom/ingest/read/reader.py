@@ -33,7 +33,7 @@ from readingroom.ingest.read.formats.detect import (
 )
 from readingroom.ingest.read.page import MIN_TEXT_CHARACTERS, PageUnreadable, RawPage
 from readingroom.ingest.structure import layout
-from readingroom.ingest.structure.page_labels import find_printed_labels
+from readingroom.ingest.structure.page_labels import find_page_labels
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -172,7 +172,7 @@ def assemble_document(
         pages=tuple(
             _make_document_page(raw_page, page_label, page_index, text_flow)
             for page_index, (raw_page, page_label) in enumerate(
-                zip(raw_pages, find_printed_labels(raw_pages), strict=True)
+                zip(raw_pages, find_page_labels(raw_pages), strict=True)
             )
         ),
         sections=document_sections,
