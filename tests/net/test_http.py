@@ -55,7 +55,7 @@ def test_headers_of_the_caller_go_with_every_request() -> None:
 def test_retry_after_is_a_number_or_a_date(
     header: str | None, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("readingroom.net.http.clock.unix_seconds", lambda: NOW)
+    monkeypatch.setattr("readingroom.net.http.clock.read_unix_seconds", lambda: NOW)
     assert parse_retry_after(header) == seconds
 
 

@@ -519,7 +519,7 @@ async def test_with_a_copy_to_serve_there_is_one_short_attempt() -> None:
 async def test_retry_after_is_kept_as_a_number_and_as_a_date(
     told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("readingroom.net.http.clock.unix_seconds", lambda: 1794729600.0)
+    monkeypatch.setattr("readingroom.net.http.clock.read_unix_seconds", lambda: 1794729600.0)
     clock = Clock()
     handler, _ = make_answering_handler(httpx2.Response(429, headers={"Retry-After": told}), GOOD)
     await make_client(handler, clock).send_get(ASKED, CONTEXT)

@@ -101,7 +101,7 @@ class _ConnectionTarget:
     key: str | None
     needs_key: bool
     stdio_base_name: str | None
-    data: str | None
+    data_directory: str | None
 
 
 def _choose_connection_target(
@@ -130,7 +130,9 @@ def _choose_connection_target(
         needs_key=settings.api_key is not None or open_keys(settings).has_keys(),
         stdio_base_name=base_name if is_over_stdio else None,
         # Named only where it was named to us: else the client's default is the same.
-        data=str(settings.data) if click.get_current_context().params.get("data") else None,
+        data_directory=str(settings.data)
+        if click.get_current_context().params.get("data")
+        else None,
     )
 
 
@@ -147,7 +149,9 @@ def _build_client_entry(
 ) -> dict[str, Any]:
     if connection_target.stdio_base_name:
         transport_field = {"type": "stdio"} if client_format.names_transport_type else {}
-        data_arguments = ["--data", connection_target.data] if connection_target.data else []
+        data_arguments = (
+            ["--data", connection_target.data_directory] if connection_target.data_directory else []
+        )
         return {
             **transport_field,
             "command": _find_own_program(),

@@ -134,7 +134,7 @@ class _ProgressPrinter:
         self._print_again_at = 0.0
 
     def __call__(self, embedding_progress: EmbeddingProgress) -> None:
-        now_seconds = clock.unix_seconds()
+        now_seconds = clock.read_unix_seconds()
         if self._is_quiet or now_seconds < self._print_again_at:
             return
         self._print_again_at = now_seconds + _SECONDS_BETWEEN_REPORTS

@@ -62,7 +62,7 @@ class FilterFields:
     numeric_range_fields: tuple[str, ...] = ()
 
     @property
-    def names(self) -> list[str]:
+    def field_names(self) -> list[str]:
         """The names of all fields, each once: a field may be in both tuples."""
         return list(dict.fromkeys((*self.exact_match_fields, *self.numeric_range_fields)))
 
@@ -85,7 +85,7 @@ class FilterFields:
         """Return the part of a chunk's metadata that filters may use."""
         filter_values = {
             field_name: chunk_metadata[field_name]
-            for field_name in self.names
+            for field_name in self.field_names
             if chunk_metadata.get(field_name) is not None
         }
         for field_name, filter_value in filter_values.items():

@@ -73,16 +73,19 @@ ApplyFault = Callable[[Request, Response], Awaitable[Response]]
 
 @dataclass
 class GovukEmulator:
-    """Two APIs over a set of items. Set `fault` to make them misbehave; `seen` lists requests."""
+    """Two APIs over a set of items. Set `apply_fault` to make them misbehave.
+
+    `seen_requests` lists the requests that arrived.
+    """
 
     items: dict[str, ContentItem]
-    fault: ApplyFault | None = None
+    apply_fault: ApplyFault | None = None
     max_age: int = 300
     lists_total: bool = True
     """Whether a search says how many results there are in all."""
     lists_withdrawn: bool = True
     """Whether a search finds pages that were withdrawn."""
-    seen: MutableSequence[SeenRequest] = field(default_factory=list)
+    seen_requests: MutableSequence[SeenRequest] = field(default_factory=list)
 
     def app(self) -> ASGIApp:
         """Return the ASGI application."""
@@ -102,7 +105,7 @@ class GovukEmulator:
 
     def _record_request(self, request: Request) -> None:
         url = request.url
-        self.seen.append(
+        self.seen_requests.append(
             SeenRequest(time.monotonic(), request.method, url.path, url.query, request.headers)
         )
 
@@ -111,7 +114,7 @@ class GovukEmulator:
     ) -> Callable[[Request], Awaitable[Response]]:
         async def answer_request(request: Request) -> Response:
             response = make_response(request)
-            return await self.fault(request, response) if self.fault else response
+            return await self.apply_fault(request, response) if self.apply_fault else response
 
         return answer_request
 
@@ -199,7 +202,7 @@ def serve_on_loopback(emulator: GovukEmulator) -> Iterator[str]:
         server_thread.join()
 
 
-def make_sample_items() -> dict[str, ContentItem]:
+def make_sample_content_items() -> dict[str, ContentItem]:
     """Return the sample pages as items of the Content API, by path."""
     sample_document = tomllib.loads(SAMPLE_FILE.read_text("utf-8"))
     items_by_page_path = {
@@ -211,7 +214,7 @@ def make_sample_items() -> dict[str, ContentItem]:
     return items_by_page_path
 
 
-def load_items(items_folder: Path) -> dict[str, ContentItem]:
+def load_content_items(items_folder: Path) -> dict[str, ContentItem]:
     """Return the items in the JSON files of a folder, by path; of two with one path, the last."""
     content_items = [
         json.loads(item_path.read_text("utf-8"))
@@ -524,7 +527,9 @@ def main() -> None:
         "--items", type=Path, help="a folder of content items as JSON files"
     )
     arguments = argument_parser.parse_args()
-    items_by_page_path = load_items(arguments.items) if arguments.items else make_sample_items()
+    items_by_page_path = (
+        load_content_items(arguments.items) if arguments.items else make_sample_content_items()
+    )
     listener = socket.create_server(("127.0.0.1", arguments.port))
     print(f"GOVUK_BASE_URL=http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
     uvicorn_config = uvicorn.Config(

@@ -85,7 +85,7 @@ class LexicalIndex:
         self._path = index_path
         self._postings_budget = postings_budget
         self._max_seconds = max_seconds
-        self._field_names = filter_fields.names
+        self._field_names = filter_fields.field_names
         self._write_lock = threading.Lock()
         self._connections = ConnectionPool(self._open_connection)
         self._word_memory = WordMemory(None)

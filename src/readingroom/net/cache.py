@@ -79,7 +79,9 @@ class MemoryCacheBackend:
     """Entries in this process; the least recently used leave first when they take too much."""
 
     def __init__(
-        self, max_bytes: int = 64 * 1024 * 1024, clock: Callable[[], float] = clock.unix_seconds
+        self,
+        max_bytes: int = 64 * 1024 * 1024,
+        clock: Callable[[], float] = clock.read_unix_seconds,
     ) -> None:
         self._clock = clock
         self._entries: LRUCache[str, tuple[CacheEntry, float]] = LRUCache(
@@ -133,7 +135,7 @@ class Cache:
         self,
         cache_backend: CacheBackend,
         stale_seconds: float,
-        clock: Callable[[], float] = clock.unix_seconds,
+        clock: Callable[[], float] = clock.read_unix_seconds,
     ) -> None:
         self._backend = cache_backend
         self._stale_seconds = stale_seconds

@@ -152,7 +152,7 @@ def parse_retry_after(retry_after_header: str | None) -> float | None:
         try:
             wait_seconds = (
                 email.utils.parsedate_to_datetime(retry_after_header).timestamp()
-                - clock.unix_seconds()
+                - clock.read_unix_seconds()
             )
         except (ValueError, OverflowError):
             return None

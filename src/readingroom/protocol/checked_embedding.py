@@ -43,8 +43,8 @@ _MAX_KNOWN_LEASES = 10_000
 class _PassageCounts:
     """How many passages of a kind are embedded and how many wait, as counted last."""
 
-    embedded: int = 0
-    waiting: int = 0
+    embedded_count: int = 0
+    waiting_count: int = 0
     next_recount_at: float = 0.0
 
 
@@ -173,10 +173,10 @@ class EmbeddingBroker:
         for leasable_passages in self._passages_by_name.values():
             self._refresh_counts(leasable_passages)
         embedded_count = sum(
-            passage_counts.embedded for passage_counts in self._counts_by_name.values()
+            passage_counts.embedded_count for passage_counts in self._counts_by_name.values()
         )
         waiting_count = sum(
-            passage_counts.waiting for passage_counts in self._counts_by_name.values()
+            passage_counts.waiting_count for passage_counts in self._counts_by_name.values()
         )
         passage_count = embedded_count + waiting_count
         passages_per_second = self._compute_passages_per_second()
@@ -218,7 +218,9 @@ class EmbeddingBroker:
         passage_counts = self._counts_by_name[leasable_passages.name]
         started_at = time.monotonic()
         if started_at >= passage_counts.next_recount_at:
-            passage_counts.embedded, passage_counts.waiting = leasable_passages.count_passages()
+            passage_counts.embedded_count, passage_counts.waiting_count = (
+                leasable_passages.count_passages()
+            )
             passage_counts.next_recount_at = started_at + _RECOUNT_PAUSE_FACTOR * (
                 time.monotonic() - started_at
             )
@@ -226,8 +228,8 @@ class EmbeddingBroker:
     def _add_stored_count(self, leasable_passages_name: str, stored_count: int) -> None:
         self._timed_stored_counts.append((time.monotonic(), stored_count))
         passage_counts = self._counts_by_name[leasable_passages_name]
-        passage_counts.embedded += stored_count
-        passage_counts.waiting = max(0, passage_counts.waiting - stored_count)
+        passage_counts.embedded_count += stored_count
+        passage_counts.waiting_count = max(0, passage_counts.waiting_count - stored_count)
 
     def _compute_passages_per_second(self) -> float | None:
         """Return the passages stored a second, or None before the second batch."""

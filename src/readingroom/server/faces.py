@@ -43,7 +43,7 @@ class Face:
         self.check_base_names(chosen_base_names)
         base_names_to_list = chosen_base_names or self.listed_base_names
         if ALL_TOOLS_CHOICE in base_names_to_list:
-            return self.tools_by_name.keys()
+            return self.tools_and_dialects_by_name.keys()
         # The desk is the first of the bases, and asks all the others.
         desk_base, *other_bases = self.bases
         listed_bases = [
@@ -73,7 +73,7 @@ class Face:
             raise InvalidArguments([{"field": BASES_PARAMETER, "message": refusal_message}])
 
     @property
-    def tools_by_name(self) -> dict[str, tuple[Tool, ErrorDialect]]:
+    def tools_and_dialects_by_name(self) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Every tool by name, sorted, with the dialect in which its errors are rendered."""
         tools_with_dialects = [
             (base_tool, knowledge_base.error_dialect)
@@ -81,13 +81,13 @@ class Face:
             for base_tool in knowledge_base.tools
         ]
         # Sorted, so that a client which caches `tools/list` sees the same listing at every start.
-        tools_by_name = {
+        tools_and_dialects_by_name = {
             base_tool.name: (base_tool, error_dialect)
             for base_tool, error_dialect in sorted(tools_with_dialects, key=_get_tool_sort_key)
         }
-        if len(tools_by_name) < len(tools_with_dialects):
+        if len(tools_and_dialects_by_name) < len(tools_with_dialects):
             raise ValueError(f"Two tools of the face {self.server_name} have the same name")
-        return tools_by_name
+        return tools_and_dialects_by_name
 
 
 def make_face(knowledge_base: KnowledgeBase, url_path: str = "") -> Face:

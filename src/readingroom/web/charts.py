@@ -329,7 +329,7 @@ class StackedRow:
     """A label, and the numbers of which its bar is made."""
 
     label: str
-    counts: Sequence[int]
+    segment_values: Sequence[int]
 
 
 def draw_stacked(
@@ -341,7 +341,10 @@ def draw_stacked(
 ) -> Chart:
     """Return a bar for each row, cut into its parts; `threshold_count` is a line across all."""
     largest_sum = (
-        max([*(sum(chart_row.counts) for chart_row in chart_rows), threshold_count or 0], default=0)
+        max(
+            [*(sum(chart_row.segment_values) for chart_row in chart_rows), threshold_count or 0],
+            default=0,
+        )
         or 1
     )
     label_width = measure_labels([chart_row.label for chart_row in chart_rows])
@@ -353,7 +356,7 @@ def draw_stacked(
         shapes.append(make_label(chart_row.label, top))
         left = label_width
         for segment_index, (segment_name, segment_value) in enumerate(
-            zip(segment_names, chart_row.counts, strict=True)
+            zip(segment_names, chart_row.segment_values, strict=True)
         ):
             segment_width = max_bar_width * segment_value / largest_sum
             if segment_value:
@@ -375,14 +378,17 @@ def draw_stacked(
                         make_text(_format_number(segment_value), left + 5, top + 14, "inside")
                     )
             left += segment_width
-        shapes.append(make_text(_format_number(sum(chart_row.counts)), left + 6, top + 14))
+        shapes.append(make_text(_format_number(sum(chart_row.segment_values)), left + 6, top + 14))
     if threshold_count:
         left = label_width + max_bar_width * threshold_count / largest_sum
         shapes.append(make_line("day", left, _AXIS_HEIGHT, left, height))
     table_rows = tuple(
         (
             ChartCell(chart_row.label),
-            *(ChartCell(_format_number(segment_value)) for segment_value in chart_row.counts),
+            *(
+                ChartCell(_format_number(segment_value))
+                for segment_value in chart_row.segment_values
+            ),
         )
         for chart_row in chart_rows
     )

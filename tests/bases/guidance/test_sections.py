@@ -158,10 +158,10 @@ async def test_a_blank_query_is_refused_like_an_empty_one(
     upstream: Upstream, tool: str, query: str
 ) -> None:
     path = {"path": CC3} if tool == "search_in_page" else {}
-    upstream.emulator.seen.clear()
+    upstream.emulator.seen_requests.clear()
     error = (await call(upstream, tool, query=query, **path))["error"]
     assert error["code"] == "INVALID_ARGUMENTS"
-    assert upstream.emulator.seen == []
+    assert upstream.emulator.seen_requests == []
 
 
 @pytest.mark.parametrize("quote", ["   ", "..."])

@@ -84,7 +84,7 @@ async def _show_kept_copies(
     guidance_service: GuidanceService, request: PageRequest
 ) -> RenderedPage:
     """Return the pages that are kept here, each with its age against how long it is fresh."""
-    now_seconds = clock.unix_seconds()
+    now_seconds = clock.read_unix_seconds()
     shown_copies = [
         _ShownCopy.make(kept_copy, now_seconds)
         for kept_copy in guidance_service.list_copies()[:_MAX_SHOWN_COPIES]
@@ -107,7 +107,7 @@ async def _show_kept_copies(
 
 
 async def _list_source_freshness(guidance_service: GuidanceService) -> list[SourceFreshness]:
-    now_seconds = clock.unix_seconds()
+    now_seconds = clock.read_unix_seconds()
     shown_copies = [
         _ShownCopy.make(kept_copy, now_seconds) for kept_copy in guidance_service.list_copies()
     ]

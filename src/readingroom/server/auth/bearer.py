@@ -42,7 +42,7 @@ class AuthPolicy(Protocol):
 
     strictness: int
     """Where two policies apply to one path, the stricter of them is used."""
-    issuers: tuple[str, ...]
+    issuer_urls: tuple[str, ...]
     """The authorization servers whose tokens are accepted."""
 
     @property
@@ -72,7 +72,7 @@ class OpenAccess:
 
     access: AccessKind = "open"
     strictness = 0
-    issuers: tuple[str, ...] = ()
+    issuer_urls: tuple[str, ...] = ()
 
     async def authenticate(self, scope: Scope) -> None:
         return None
@@ -82,7 +82,7 @@ class KeyAuth:
     """Requires `MCP_API_KEY` or a named key; open while there is neither."""
 
     strictness = 1
-    issuers: tuple[str, ...] = ()
+    issuer_urls: tuple[str, ...] = ()
 
     def __init__(
         self, api_key: str | None, key_ring: KeyRing, grant_store: GrantStore | None = None
@@ -169,7 +169,7 @@ class WorkerAuth:
 
     access: AccessKind = "key"
     strictness = 3
-    issuers: tuple[str, ...] = ()
+    issuer_urls: tuple[str, ...] = ()
 
     def __init__(self, worker_keys: WorkerKeys) -> None:
         self._worker_keys = worker_keys

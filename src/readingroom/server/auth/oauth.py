@@ -81,7 +81,7 @@ class ResourceServer:
         allowed_audiences: Iterable[str],
         signing_keys: "SigningKeys",
     ) -> None:
-        self.issuers: tuple[str, ...] = (issuer_url,)
+        self.issuer_urls: tuple[str, ...] = (issuer_url,)
         self._issuer = issuer_url
         self._key_ring = key_ring
         self._audiences = list(allowed_audiences)

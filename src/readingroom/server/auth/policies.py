@@ -166,7 +166,7 @@ class AuthPolicies:
             or not self.key_auth.grants
             or auth_policy.access != "key"
         ):
-            return list(auth_policy.issuers)
+            return list(auth_policy.issuer_urls)
         server_url = get_server_address(request, self._public_url)
         return [server_url] if connectors.can_issue_tokens(server_url) else []
 

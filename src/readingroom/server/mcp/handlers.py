@@ -64,7 +64,7 @@ def build_mcp_server(
         on_list_tools=tool_handlers.list_tools,
         on_call_tool=tool_handlers.call_tool,
     )
-    if any(tool.view for tool, _ in server_face.tools_by_name.values()):
+    if any(tool.view for tool, _ in server_face.tools_and_dialects_by_name.values()):
         mcp_server.extensions[APPS_EXTENSION] = {"mimeTypes": [VIEW_MEDIA_TYPE]}
     mcp_server.middleware = [
         TracedOnlyMiddleware(server_middleware) for server_middleware in mcp_server.middleware
@@ -91,7 +91,7 @@ class _ToolHandlers:
         self, server_face: Face, call_recorders: Sequence[RecordCall], is_sample: bool
     ) -> None:
         self._face = server_face
-        self._tools_by_name = server_face.tools_by_name
+        self._tools_by_name = server_face.tools_and_dialects_by_name
         self._is_sample = is_sample
         self._schemas_with_headers = {
             tool_name: tool.input_schema
@@ -342,8 +342,10 @@ def _convert_to_knowledge_error(
     return InternalError(f"Something went wrong on our side. Request id: {tool_context.request_id}")
 
 
-def _prepare_tool_schemas(tools_by_name: Mapping[str, tuple[Tool, ErrorDialect]]) -> None:
-    for tool, _ in tools_by_name.values():
+def _prepare_tool_schemas(
+    tools_and_dialects_by_name: Mapping[str, tuple[Tool, ErrorDialect]],
+) -> None:
+    for tool, _ in tools_and_dialects_by_name.values():
         tool.prepare_schemas()
 
 

@@ -62,7 +62,7 @@ def add_resources(
         prompt_handlers = _PromptHandlers(prompts_by_name)
         add_handler("prompts/list", paginated_params_type, prompt_handlers.list_prompts)
         add_handler("prompts/get", wire.GetPromptRequestParams, prompt_handlers.get_prompt)
-    has_views = any(tool.view for tool, _ in server_face.tools_by_name.values())
+    has_views = any(tool.view for tool, _ in server_face.tools_and_dialects_by_name.values())
     if resource_provider or has_views:
         view_reader = _ViewReader(_collect_image_readers(server_face), public_url)
         resource_handlers = _ResourceHandlers(
@@ -250,7 +250,9 @@ class _ViewReader:
                 uri=resource_uri,
                 mime_type=page_image.media_type,
                 blob=base64.b64encode(page_image.content).decode(),
-                _meta={"marks": [list(mark_rectangle) for mark_rectangle in page_image.marks]},
+                _meta={
+                    "marks": [list(mark_rectangle) for mark_rectangle in page_image.mark_rectangles]
+                },
             )
         request = request_context.request
         room_url = get_server_address(request, self._public_url) if request else ""

@@ -52,7 +52,7 @@ class CallSummary:
 class CallHistory:
     """The last hour of a process, for whoever runs it."""
 
-    def __init__(self, clock_function: Callable[[], float] = clock.unix_seconds) -> None:
+    def __init__(self, clock_function: Callable[[], float] = clock.read_unix_seconds) -> None:
         self._read_clock = clock_function
         self.started_at = clock_function()
         self._calls_by_name: dict[str, _CallsOfName] = {}

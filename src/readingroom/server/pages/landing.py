@@ -101,7 +101,7 @@ class LandingPages:
         is_page_public = face_access != "open" and bool(open_tool_names)
         return [
             (tool_name, base_tool.title)
-            for tool_name, (base_tool, _) in server_face.tools_by_name.items()
+            for tool_name, (base_tool, _) in server_face.tools_and_dialects_by_name.items()
             if tool_name in open_tool_names or not is_page_public
         ]
 

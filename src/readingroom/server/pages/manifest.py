@@ -56,7 +56,7 @@ async def _show_manifest(
     mcp_url = f"{server_address}{server_face.path}/mcp"
     tool_entries = [
         {"name": tool_name, "title": tool.title}
-        for tool_name, (tool, _) in server_face.tools_by_name.items()
+        for tool_name, (tool, _) in server_face.tools_and_dialects_by_name.items()
     ]
     server_manifest: dict[str, object] = {
         "$schema": _MANIFEST_SCHEMA_URL,

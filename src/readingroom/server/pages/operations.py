@@ -134,9 +134,9 @@ class OperationsPages:
             states=base_readiness_rows,
             machine=machine_state,
             gigabyte=_BYTES_PER_GIGABYTE,
-            uptime=format_seconds(clock.unix_seconds() - self._history.started_at),
+            uptime=format_seconds(clock.read_unix_seconds() - self._history.started_at),
             checkup=newest_doctor_run,
-            checked_ago=format_seconds(clock.unix_seconds() - newest_doctor_run.job.created_at)
+            checked_ago=format_seconds(clock.read_unix_seconds() - newest_doctor_run.job.created_at)
             if newest_doctor_run
             else "",
             freshness=source_freshness_rows,

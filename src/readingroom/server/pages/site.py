@@ -149,6 +149,6 @@ async def _show_asset(request: Request) -> Response:
     if "gzip" in request.headers.get("accept-encoding", ""):
         response_headers["Content-Encoding"] = "gzip"
         return Response(
-            web_asset.compressed, headers=response_headers, media_type=web_asset.media_type
+            web_asset.compressed_content, headers=response_headers, media_type=web_asset.media_type
         )
     return Response(web_asset.content, headers=response_headers, media_type=web_asset.media_type)

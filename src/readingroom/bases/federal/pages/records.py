@@ -477,7 +477,7 @@ def _draw_vote_chart(
         )
         for party_name, _ in party_sizes.most_common()
     ]
-    yea_count, nay_count = party_rows[0].counts[0], party_rows[0].counts[1]
+    yea_count, nay_count = party_rows[0].segment_values[0], party_rows[0].segment_values[1]
     votes_needed = count_votes_needed(
         str(vote_fields.get("majority_required") or ""), yea_count + nay_count
     )
