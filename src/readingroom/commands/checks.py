@@ -30,7 +30,7 @@ from readingroom.engine.embedding.weights import get_weights_folder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.room import FEDERATION_PORT
 from readingroom.ingest.confine.process import describe_confinement_gaps
-from readingroom.ingest.confine.program import run_confined
+from readingroom.ingest.confine.program import run_command_confined
 from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.net.http import make_client
 from readingroom.protocol.doctor import Complaint
@@ -167,7 +167,9 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
             "install tesseract-ocr, or set ENABLE_OCR=false",
         )
         return
-    listing_process = run_confined([tesseract_path, "--list-langs"], make_sandbox_environment())
+    listing_process = run_command_confined(
+        [tesseract_path, "--list-langs"], make_sandbox_environment()
+    )
     if listing_process.returncode != 0:
         failure_reason = (listing_process.stderr.splitlines() or ["no reason was given"])[-1]
         yield _make_check_complaint(
