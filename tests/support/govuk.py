@@ -14,11 +14,11 @@ from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.store import CacheLifetimes, GovukReader
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo.govuk import (
-    ContentItem,
     GovukEmulator,
     make_sample_content_items,
     serve_on_loopback,
 )
+from readingroom.demo.govuk_search import ContentItem
 from readingroom.net.breaker import CircuitBreaker
 from readingroom.net.cache import Cache, MemoryCacheBackend
 from readingroom.net.limiter import SlidingWindow

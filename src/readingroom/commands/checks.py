@@ -17,7 +17,7 @@ from pathlib import Path
 import anyio
 import httpx2
 
-from readingroom.commands.restore import REPLACED_FOLDER, STAGING_FOLDER
+from readingroom.commands.restore import REPLACED_FOLDER_NAME, STAGING_FOLDER_NAME
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import (
     CONFIGURATION_FILE_NAME,
@@ -66,16 +66,16 @@ def check_directory(settings: ServerSettings) -> Iterator[Complaint]:
             f"run this as {data_directory.owner()}, or give the directory to the user who serves"
         )
         yield _make_check_complaint("directory", f"{data_directory} cannot be written", remedy_text)
-    if (data_directory / STAGING_FOLDER).exists():
+    if (data_directory / STAGING_FOLDER_NAME).exists():
         yield _make_check_complaint(
             "directory",
             "a restore was interrupted",
             "run `readingroom restore FILE --force` again; nothing of the backup is lost",
         )
-    if (data_directory / REPLACED_FOLDER).exists():
+    if (data_directory / REPLACED_FOLDER_NAME).exists():
         yield _make_check_complaint(
             "directory",
-            f"what a restore replaced is still in {data_directory / REPLACED_FOLDER}",
+            f"what a restore replaced is still in {data_directory / REPLACED_FOLDER_NAME}",
             "delete it when you are sure that you do not need it",
             is_note=True,
         )

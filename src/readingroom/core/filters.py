@@ -9,9 +9,9 @@ An empty `In` passes nothing, and an empty `And` passes everything.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-FilterValue = str | int | float | bool
+Scalar = str | int | float | bool
 FilterNumber = int | float
-Metadata = Mapping[str, FilterValue]
+Metadata = Mapping[str, Scalar]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Equals:
     """The field has this value."""
 
     field: str
-    value: FilterValue
+    value: Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class In:
     """The field has one of these values."""
 
     field: str
-    values: tuple[FilterValue, ...]
+    values: tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class FilterFields:
                 )
         return flat_conditions
 
-    def select_filter_values(self, chunk_metadata: Metadata) -> dict[str, FilterValue]:
+    def select_values(self, chunk_metadata: Metadata) -> dict[str, Scalar]:
         """Return the part of a chunk's metadata that filters may use."""
         filter_values = {
             field_name: chunk_metadata[field_name]
@@ -106,7 +106,7 @@ def flatten_filter(chunk_filter: Filter | None) -> Iterator[Condition]:
             yield chunk_filter
 
 
-def make_comparison_key(filter_value: FilterValue) -> tuple[str, FilterValue]:
+def make_comparison_key(filter_value: Scalar) -> tuple[str, Scalar]:
     """Return a key that is the same for equal values, and different for 1, "1" and True."""
     # Before the others: to Python, True is an integer and equal to 1.
     if isinstance(filter_value, bool):

@@ -113,7 +113,7 @@ class _Bill:
     def citation(self) -> str:
         return f"{'H.R.' if self.chamber == 'House' else 'S.'} {self.number}"
 
-    def compute_stage_day(self, bill_stage: int) -> dt.date:
+    def compute_day(self, bill_stage: int) -> dt.date:
         """The day on which it came so far."""
         return self.introduced + dt.timedelta(days=17 * bill_stage + self.number % 9)
 
@@ -245,10 +245,8 @@ def _make_bills(random_source: random.Random, demo_members: Sequence[_Member]) -
 
 def _find_file_day(congress_number: int, last_action_day: dt.date) -> dt.date:
     """Return the day of a bill's file: after a Congress has ended, each is written once more."""
-    congress_end_day = dt.date(1789 + 2 * congress_number, 1, 3)
-    return (
-        congress_end_day if last_action_day < congress_end_day <= _SAMPLE_DAY else last_action_day
-    )
+    end_day = dt.date(1789 + 2 * congress_number, 1, 3)
+    return end_day if last_action_day < end_day <= _SAMPLE_DAY else last_action_day
 
 
 def _render_bill(demo_bill: _Bill) -> str:
@@ -317,9 +315,7 @@ def _list_actions(demo_bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
         (f"Became Public Law No: {demo_bill.congress}-{demo_bill.number}.", "BecameLaw"),
     )
     for bill_stage, (action_text, action_type) in enumerate(action_steps[: demo_bill.stage + 1]):
-        action_day = (
-            demo_bill.introduced if bill_stage == 0 else demo_bill.compute_stage_day(bill_stage)
-        )
+        action_day = demo_bill.introduced if bill_stage == 0 else demo_bill.compute_day(bill_stage)
         vote_xml = _render_vote_reference(demo_bill) if bill_stage == 2 else ""
         yield (
             action_day,
@@ -376,7 +372,7 @@ def _render_bill_text(demo_bill: _Bill, version_code: str, stage_name: str, bill
         for section_number, (section_heading, section_text) in enumerate(section_texts, 1)
     )
     citable_name = f"{demo_bill.file_stem}{version_code}"
-    version_day = demo_bill.compute_stage_day(bill_stage) if bill_stage else demo_bill.introduced
+    version_day = demo_bill.compute_day(bill_stage) if bill_stage else demo_bill.introduced
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <bill xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/">
 <meta><dc:title>{demo_bill.congress} {demo_bill.type_code} {demo_bill.number} {version_code.upper()}: {demo_bill.title} (sample)</dc:title><citableAs>{citable_name}</citableAs><docNumber>{demo_bill.number}</docNumber><docStage>{stage_name}</docStage><congress>{demo_bill.congress}</congress></meta>
@@ -395,7 +391,7 @@ def _compute_roll_number(demo_bill: _Bill) -> int:
 
 
 def _compute_session(demo_bill: _Bill) -> int:
-    return 1 if demo_bill.compute_stage_day(2).year % 2 else 2
+    return 1 if demo_bill.compute_day(2).year % 2 else 2
 
 
 def _make_vote_file_name(bill: _Bill) -> str:
@@ -408,7 +404,7 @@ def _render_vote_reference(demo_bill: _Bill) -> str:
     return (
         f"<recordedVotes><recordedVote><rollNumber>{_compute_roll_number(demo_bill)}</rollNumber>"
         f"<chamber>{demo_bill.chamber}</chamber><congress>{demo_bill.congress}</congress>"
-        f"<date>{demo_bill.compute_stage_day(2)}T20:10:00Z</date>"
+        f"<date>{demo_bill.compute_day(2)}T20:10:00Z</date>"
         f"<sessionNumber>{_compute_session(demo_bill)}</sessionNumber></recordedVote></recordedVotes>"
     )
 
@@ -450,7 +446,7 @@ def _choose_position(member: _Member, bill: _Bill, random_source: random.Random)
 def _render_house_vote(
     bill: _Bill, position_by_member: dict[_Member, str], position_counts: Sequence[int]
 ) -> str:
-    vote_day = bill.compute_stage_day(2)
+    vote_day = bill.compute_day(2)
     session_text = {1: "1st", 2: "2nd"}[_compute_session(bill)]
     votes_xml = "".join(
         f'<recorded-vote><legislator name-id="{member.bioguide_id}" '
@@ -475,7 +471,7 @@ def _render_house_vote(
 def _render_senate_vote(
     bill: _Bill, position_by_member: dict[_Member, str], position_counts: Sequence[int]
 ) -> str:
-    vote_day = bill.compute_stage_day(2)
+    vote_day = bill.compute_day(2)
     votes_xml = "".join(
         f"<member><member_full>{member.last_name} "
         f"({member.party_and_state})</member_full>"

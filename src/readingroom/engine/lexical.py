@@ -16,15 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from readingroom.core.filters import (
-    Condition,
-    Filter,
-    FilterFields,
-    FilterValue,
-    In,
-    Metadata,
-    Range,
-)
+from readingroom.core.filters import Condition, Filter, FilterFields, In, Metadata, Range, Scalar
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.words import (
     IndexedTerm,
@@ -121,9 +113,7 @@ class LexicalIndex:
         """Merge new values into the metadata that filters use; unknown ids are ignored."""
         with self._begin_write_transaction(generation) as db:
             for document_id, metadata in zip(document_ids, metadatas, strict=True):
-                for field_name, field_value in self.filter_fields.select_filter_values(
-                    metadata
-                ).items():
+                for field_name, field_value in self.filter_fields.select_values(metadata).items():
                     db.execute(
                         f"UPDATE documents SET {_quote_identifier(field_name)} = ? WHERE id = ?",
                         (_encode_filter_value(field_value), document_id),
@@ -371,7 +361,7 @@ class LexicalIndex:
         self._word_memory = WordMemory(None)
 
     def _insert_document(self, db: Database, document: LexicalDocument) -> int:
-        filter_values = self.filter_fields.select_filter_values(document.metadata)
+        filter_values = self.filter_fields.select_values(document.metadata)
         filter_columns_sql = "".join(f", {_quote_identifier(field)}" for field in filter_values)
         row_number = db.execute(
             f"INSERT INTO documents(id{filter_columns_sql}) "
@@ -486,7 +476,7 @@ def _build_filter_clauses(conditions: Sequence[Condition]) -> tuple[str, list[An
     return " AND ".join(clauses), bound_values
 
 
-def _encode_filter_value(filter_value: FilterValue) -> FilterValue | bytes:
+def _encode_filter_value(filter_value: Scalar) -> Scalar | bytes:
     """Return a value as the table stores it."""
     # SQLite has no booleans, and True must not be equal to 1: a blob is equal to no number.
     return bytes([filter_value]) if isinstance(filter_value, bool) else filter_value

@@ -106,7 +106,7 @@ class VectorIndex:
             self._replace_rows(
                 row_ids,
                 matrix,
-                [self.filter_fields.select_filter_values(metadata) for metadata in metadatas],
+                [self.filter_fields.select_values(metadata) for metadata in metadatas],
             )
 
     def update_metadata(self, row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
@@ -122,7 +122,7 @@ class VectorIndex:
             merged_metadatas = [
                 {
                     **self._rows.get_metadata(row_number),
-                    **self.filter_fields.select_filter_values(metadata),
+                    **self.filter_fields.select_values(metadata),
                 }
                 for row_number, metadata in zip(row_numbers, metadata_updates.values(), strict=True)
             ]

@@ -42,7 +42,7 @@ from readingroom.server.mcp.sessions import SessionLimits
 from readingroom.server.mcp.transports import SseTransport, StreamableHttpTransport
 from readingroom.server.observe.history import CallHistory
 from readingroom.server.observe.logging import log_call
-from readingroom.server.observe.metrics import CONTENT_TYPE, Metrics
+from readingroom.server.observe.metrics import METRICS_CONTENT_TYPE, Metrics
 from readingroom.server.observe.readiness import ReadinessChecks
 from readingroom.server.observe.requests import RequestCounter
 from readingroom.server.pages.consent import ConsentPages
@@ -411,4 +411,4 @@ def _make_admin_route(admin_endpoint: AdminEndpoint, max_body_bytes: int) -> Rou
 
 
 async def _render_metrics(room_metrics: Metrics, request: Request) -> Response:
-    return Response(room_metrics.render_metrics(), media_type=CONTENT_TYPE)
+    return Response(room_metrics.render_metrics(), media_type=METRICS_CONTENT_TYPE)

@@ -165,7 +165,7 @@ class ConnectionGuard:
         """Note that the client has read nearly all that was written."""
         self._unread_answers.pop(connection, None)
 
-    def abort_half_open(self) -> None:
+    def abort_half_open_connections(self) -> None:
         """Close every connection without a request, as the server shuts down."""
         for connection in list(self._half_open_ticks):
             connection.abort_connection()

@@ -74,13 +74,11 @@ def draw_bars(chart_bars: Sequence[ChartBar], finding: str, headers: tuple[str, 
     for bar_index, chart_bar in enumerate(chart_bars):
         top = bar_index * _ROW_HEIGHT + 6
         bar_width = max(_MIN_BAR_WIDTH, max_bar_width * chart_bar.value / largest_value)
-        bar_description = f"{chart_bar.label}: {_format_number(chart_bar.value)}"
+        bar_title = f"{chart_bar.label}: {_format_number(chart_bar.value)}"
         shapes.append(make_label(chart_bar.label, top))
         shapes.append(
             wrap_in_link(
-                make_rect("bar", label_width, top, bar_width, bar_description),
-                chart_bar.href,
-                bar_description,
+                make_rect("bar", label_width, top, bar_width, bar_title), chart_bar.href, bar_title
             )
         )
         shapes.append(
@@ -233,28 +231,22 @@ class _TimeScale:
             self.compute_x(gantt_span.start),
             self.compute_x(gantt_span.end or self.last_day),
         )
-        open_period_text = (
+        open_period = (
             f"from {gantt_span.start}" if gantt_span.open_end_label else f"since {gantt_span.start}"
         )
-        period_text = (
-            f"{gantt_span.start} to {gantt_span.end}" if gantt_span.end else open_period_text
-        )
-        span_description = (
-            f"{gantt_span.label}, {gantt_span.note or gantt_span.status}, {period_text}"
-        )
+        period_text = f"{gantt_span.start} to {gantt_span.end}" if gantt_span.end else open_period
+        span_title = f"{gantt_span.label}, {gantt_span.note or gantt_span.status}, {period_text}"
         bar_width = max(_MIN_BAR_WIDTH, right - left - 1)
         return wrap_in_link(
-            make_rect(f"span {gantt_span.status}", left, top, bar_width, span_description),
+            make_rect(f"span {gantt_span.status}", left, top, bar_width, span_title),
             gantt_span.href,
-            span_description,
+            span_title,
         )
 
     def draw_gap(self, last_day_before: dt.date, first_day_after: dt.date, top: float) -> Markup:
         left, right = self.compute_x(last_day_before), self.compute_x(first_day_after)
-        gap_description = f"Nothing in force after {last_day_before} until {first_day_after}"
-        return make_rect(
-            "gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), gap_description, 12
-        )
+        gap_title = f"Nothing in force after {last_day_before} until {first_day_after}"
+        return make_rect("gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), gap_title, 12)
 
     def draw_marked_day(self, marked_day: dt.date, floor_y: float) -> Markup:
         left = self.compute_x(marked_day)
@@ -284,10 +276,8 @@ def draw_histogram(time_bins: Sequence[TimeBin], finding: str, headers: tuple[st
     largest_count = max((time_bin.count for time_bin in time_bins), default=0) or 1
     slot_width = min(_MAX_SLOT_WIDTH, (_CHART_WIDTH - 40) / max(1, len(time_bins)))
     # Where bars are narrower than the longest label, some go without.
-    longest_label_chars = max(
-        (len(shorten_label(time_bin.label)) for time_bin in time_bins), default=0
-    )
-    label_step = max(1, math.ceil(LETTER_WIDTH * longest_label_chars / slot_width))
+    longest_chars = max((len(shorten_label(time_bin.label)) for time_bin in time_bins), default=0)
+    label_step = max(1, math.ceil(LETTER_WIDTH * longest_chars / slot_width))
     shapes = [
         make_line("axis", 34, floor_y, _CHART_WIDTH, floor_y),
         make_text(_format_number(largest_count), 0, 20),
@@ -299,19 +289,17 @@ def draw_histogram(time_bins: Sequence[TimeBin], finding: str, headers: tuple[st
             if time_bin.count == 0
             else max(_MIN_BAR_WIDTH, 108 * time_bin.count / largest_count)
         )
-        bar_description = f"{time_bin.label}: {_format_number(time_bin.count)}"
+        bar_title = f"{time_bin.label}: {_format_number(time_bin.count)}"
         bar_class = "bar chosen" if time_bin.is_chosen else "bar"
         bar_shape = make_rect(
             bar_class,
             bar_left,
             floor_y - bar_height,
             max(1.0, slot_width - 2),
-            bar_description,
+            bar_title,
             bar_height,
         )
-        shapes.append(
-            wrap_in_link(bar_shape, time_bin.href if time_bin.count else None, bar_description)
-        )
+        shapes.append(wrap_in_link(bar_shape, time_bin.href if time_bin.count else None, bar_title))
         if bin_index % label_step == 0:
             shapes.append(make_text(shorten_label(time_bin.label), bar_left, floor_y + 17))
     table_rows = tuple(
@@ -329,80 +317,68 @@ class StackedRow:
     """A label, and the numbers of which its bar is made."""
 
     label: str
-    segment_values: Sequence[int]
+    counts: Sequence[int]
 
 
 def draw_stacked(
     chart_rows: Sequence[StackedRow],
-    segment_names: Sequence[str],
+    part_names: Sequence[str],
     finding: str,
     row_header: str,
     threshold_count: int | None = None,
 ) -> Chart:
     """Return a bar for each row, cut into its parts; `threshold_count` is a line across all."""
     largest_sum = (
-        max(
-            [*(sum(chart_row.segment_values) for chart_row in chart_rows), threshold_count or 0],
-            default=0,
-        )
+        max([*(sum(chart_row.counts) for chart_row in chart_rows), threshold_count or 0], default=0)
         or 1
     )
     label_width = measure_labels([chart_row.label for chart_row in chart_rows])
     max_bar_width = _CHART_WIDTH - label_width - 60
     height = _AXIS_HEIGHT + len(chart_rows) * _ROW_HEIGHT + 10
-    shapes = [_draw_legend(segment_names, label_width)]
+    shapes = [_draw_legend(part_names, label_width)]
     for row_index, chart_row in enumerate(chart_rows):
         top = _AXIS_HEIGHT + row_index * _ROW_HEIGHT + 6
         shapes.append(make_label(chart_row.label, top))
         left = label_width
-        for segment_index, (segment_name, segment_value) in enumerate(
-            zip(segment_names, chart_row.segment_values, strict=True)
+        for part_index, (part_name, part_count) in enumerate(
+            zip(part_names, chart_row.counts, strict=True)
         ):
-            segment_width = max_bar_width * segment_value / largest_sum
-            if segment_value:
-                segment_description = (
-                    f"{chart_row.label}, {segment_name}: {_format_number(segment_value)}"
-                )
+            part_width = max_bar_width * part_count / largest_sum
+            if part_count:
+                part_title = f"{chart_row.label}, {part_name}: {_format_number(part_count)}"
                 shapes.append(
                     make_rect(
-                        f"part-{segment_index % 6}",
-                        left,
-                        top,
-                        max(1.0, segment_width - 1),
-                        segment_description,
+                        f"part-{part_index % 6}", left, top, max(1.0, part_width - 1), part_title
                     )
                 )
                 # Three digits with their margins.
-                if segment_width > 28:
+                if part_width > 28:
                     shapes.append(
-                        make_text(_format_number(segment_value), left + 5, top + 14, "inside")
+                        make_text(_format_number(part_count), left + 5, top + 14, "inside")
                     )
-            left += segment_width
-        shapes.append(make_text(_format_number(sum(chart_row.segment_values)), left + 6, top + 14))
+            left += part_width
+        shapes.append(make_text(_format_number(sum(chart_row.counts)), left + 6, top + 14))
     if threshold_count:
         left = label_width + max_bar_width * threshold_count / largest_sum
         shapes.append(make_line("day", left, _AXIS_HEIGHT, left, height))
     table_rows = tuple(
         (
             ChartCell(chart_row.label),
-            *(
-                ChartCell(_format_number(segment_value))
-                for segment_value in chart_row.segment_values
-            ),
+            *(ChartCell(_format_number(part_count)) for part_count in chart_row.counts),
         )
         for chart_row in chart_rows
     )
-    headers = (row_header, *segment_names)
+    headers = (row_header, *part_names)
     return Chart(make_svg(shapes, _CHART_WIDTH, height, finding), finding, headers, table_rows)
 
 
-def _draw_legend(segment_names: Sequence[str], left: float) -> Markup:
+def _draw_legend(part_names: Sequence[str], left: float) -> Markup:
     shapes = []
-    for segment_index, segment_name in enumerate(segment_names):
-        shapes.append(make_rect(f"part-{segment_index % 6}", left, 4, 12, None, 12))
-        shapes.append(make_text(segment_name, left + 17, 14))
+    for part_index, part_name in enumerate(part_names):
+        shapes.append(make_rect(f"part-{part_index % 6}", left, 4, 12, None, 12))
+        shapes.append(make_text(part_name, left + 17, 14))
         # The square, its margins, and the letters, whose width can only be guessed here.
-        left += 34 + 7.5 * len(segment_name)
+        left += 34 + 7.5 * len(part_name)
     return Markup("").join(shapes)
 
 
@@ -456,10 +432,8 @@ def draw_period_bar(
     ]
     if marked_day:
         shapes.append(make_line("day", compute_x(marked_day), 0, compute_x(marked_day), height))
-    shapes_markup = Markup("").join(shapes)
-    return Markup(
-        f'<svg width="{width}" height="{height}" aria-hidden="true">{shapes_markup}</svg>'
-    )
+    svg_body = Markup("").join(shapes)
+    return Markup(f'<svg width="{width}" height="{height}" aria-hidden="true">{svg_body}</svg>')
 
 
 # --- graph ---

@@ -27,7 +27,8 @@ from readingroom.bases.guidance.offline.passages import cut_passages
 from readingroom.bases.guidance.offline.sync import RESULTS_PER_LIST, GuidanceSync, SyncSummary
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.core.progress import no_progress
-from readingroom.demo.govuk import ApplyFault, ContentItem, make_sample_content_items
+from readingroom.demo.govuk import ApplyFault, make_sample_content_items
+from readingroom.demo.govuk_search import ContentItem
 from readingroom.net.errors import UpstreamUnavailable
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics

@@ -13,7 +13,7 @@ from readingroom.bases.guidance.pages.sections import (
     search_blocks,
     to_plain_text,
 )
-from readingroom.demo.govuk import ContentItem
+from readingroom.demo.govuk_search import ContentItem
 from tests.support.govuk import Upstream, connect_client, run_emulator
 from tests.support.kit import read_body
 

@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from readingroom.server.observe.logging import CallRecord
 
-CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+METRICS_CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 # In seconds: from a look-up in memory to a search that waits for an upstream.
 _HISTOGRAM_BUCKET_SECONDS = (
     0.001,

@@ -472,7 +472,7 @@ def _draw_extraction_chart(application_overview: Overview) -> Chart | None:
         chart_rows.append(StackedRow(format_identifier(overview_type.document_type), page_counts))
     if not chart_rows:
         return None
-    blank_page_count = sum(chart_row.segment_values[2] for chart_row in chart_rows)
+    blank_page_count = sum(chart_row.counts[2] for chart_row in chart_rows)
     chart_summary = f"{application_overview.page_count} pages were read"
     chart_summary += (
         f", {blank_page_count} of them without any text."

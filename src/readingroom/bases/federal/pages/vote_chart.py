@@ -33,7 +33,7 @@ def draw_vote_chart(
         )
         for party_name, _ in member_count_by_party.most_common()
     ]
-    yea_count, nay_count = party_rows[0].segment_values[0], party_rows[0].segment_values[1]
+    yea_count, nay_count = party_rows[0].counts[0], party_rows[0].counts[1]
     votes_needed = count_votes_needed(
         str(vote_fields.get("majority_required") or ""), yea_count + nay_count
     )
