@@ -231,7 +231,7 @@ def _add_page_routes(
     ) -> RevisionPageMarks:
         """Where a passage stands on a page, as rectangles to draw over its picture."""
         revision = await policy_admin.get_revision(source, revision_id)
-        page_marks = await policy_pictures.mark_passage(
+        page_marks = await policy_pictures.locate_passage(
             revision.source, revision.revision_id, page, passage
         )
         return RevisionPageMarks(

@@ -154,7 +154,7 @@ class PolicyService:
         self, arguments: SearchPolicy, site_address: str | None = None
     ) -> chunk_search.PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
-        return await self._search.find_scope(arguments, site_address)
+        return await self._search.resolve_scope(arguments, site_address)
 
     async def get_section(self, arguments: GetPolicySection) -> SectionText:
         """Return the whole text of a section, with the sections in it, from one revision.
@@ -195,7 +195,7 @@ class PolicyService:
             id=format_section_id(arguments.source, revision.revision_id, section_ref),
             section_title=passages.find_section_title(section_chunks, section_ref),
             passage_kind=section_chunks[0].passage_kind,
-            printed_pages=joining.list_printed_pages(section_chunks, page_numbers),
+            printed_pages=joining.list_printed_page_labels(section_chunks, page_numbers),
             stage=revision.stage,
             unread_revisions=chunk_search.list_unread_revisions(policy_on_asked_day, revision),
         )
@@ -442,10 +442,12 @@ class PolicyService:
             if other_revision.can_be_in_force
             and other_revision != revision
             and not folded_forms.isdisjoint(
-                await self.store.get_sections(revision.source, other_revision.revision_id)
+                await self.store.get_section_index(revision.source, other_revision.revision_id)
             )
         ]
-        return pairing.make_section_not_found(asked_ref, revision, chunks, revisions_with_section)
+        return pairing.make_section_not_found_error(
+            asked_ref, revision, chunks, revisions_with_section
+        )
 
     async def _find_quote(
         self, quote: str, searched_revisions: Sequence[Revision], revisions: Sequence[Revision]

@@ -106,7 +106,7 @@ class StoredChunk:
     def find_page_number(self, text_offset: int) -> int:
         """Return the page of an offset in the document that lies in this chunk."""
         return self.pages[
-            sum(text_offset >= page_offset for page_offset in self.page_start_offsets)
+            sum(text_offset >= page_start_offset for page_start_offset in self.page_start_offsets)
         ]
 
 
@@ -230,7 +230,7 @@ class PolicyStore:
         """Return how many chunks the vector index and the word index hold."""
         return await anyio.to_thread.run_sync(self._index.count_indexed_chunks)
 
-    async def get_sections(self, policy_slug: str, revision_id: str) -> SectionIndex:
+    async def get_section_index(self, policy_slug: str, revision_id: str) -> SectionIndex:
         """Return folded reference → the ids of its chunks; read again only after a write."""
         cache_key = (policy_slug, revision_id, self._index.generation)
         section_index = self._section_indexes.get(cache_key)
@@ -288,10 +288,10 @@ def _index_sections(chunks: Sequence[StoredChunk]) -> SectionIndex:
             fold_ref(section_ref) for section_ref in (*chunk.section_path, chunk.section_ref)
         }:
             section_index.setdefault(folded_ref, []).append(chunk.chunk_id)
-    written_refs = (
+    section_refs = (
         section_ref for chunk in chunks for section_ref in (*chunk.section_path, chunk.section_ref)
     )
-    for folded_ref, section_ref in index_by_folded_ref(written_refs).items():
+    for folded_ref, section_ref in index_by_folded_ref(section_refs).items():
         section_index.setdefault(folded_ref, section_index[fold_ref(section_ref)])
     return section_index
 
@@ -474,6 +474,6 @@ def _guess_passage_kind(section_ref: str) -> PassageKind:
 
 
 def _validate_chunks(raw_chunks: Chunks) -> None:
-    type_adapter = TypeAdapter(StoredChunk)
+    chunk_type_adapter = TypeAdapter(StoredChunk)
     for chunk in _parse_stored_chunks(raw_chunks):
-        type_adapter.validate_python(asdict(chunk))
+        chunk_type_adapter.validate_python(asdict(chunk))

@@ -128,7 +128,7 @@ class PageViews:
             if file_path.suffix != ".pdf":
                 return ""  # other files have no pages that could be drawn
             page_marks = (
-                await self._pictures.mark_passage(
+                await self._pictures.locate_passage(
                     policy_slug, revision_id, page_number, passage_text
                 )
                 if passage_text
