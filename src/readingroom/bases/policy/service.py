@@ -180,7 +180,9 @@ class PolicyService:
                 arguments.section_ref, revision, policy_as_of_today, chunks
             )
         section_chunks = passages.select_section_chunks(chunks, section_ref)
-        page_numbers = sorted({number for chunk in section_chunks for number in chunk.pages})
+        page_numbers = sorted(
+            {page_number for chunk in section_chunks for page_number in chunk.pages}
+        )
         return SectionText(
             source=arguments.source,
             section_ref=section_ref,
@@ -445,9 +447,7 @@ class PolicyService:
                 await self.store.get_section_index(revision.source, other_revision.revision_id)
             )
         ]
-        return pairing.make_section_not_found_error(
-            asked_ref, revision, chunks, revisions_with_section
-        )
+        return pairing.make_section_error(asked_ref, revision, chunks, revisions_with_section)
 
     async def _find_quote(
         self, quote: str, searched_revisions: Sequence[Revision], revisions: Sequence[Revision]

@@ -51,7 +51,7 @@ def pair_revisions(
             )
         }
         if not found_section_refs:
-            raise make_section_not_found_error(
+            raise make_section_error(
                 section_ref, new_revision_and_chunks[0], new_revision_and_chunks[1]
             )
         section_pairs = [
@@ -66,7 +66,7 @@ def pair_revisions(
     )
 
 
-def make_section_not_found_error(
+def make_section_error(
     section_ref: str,
     revision: Revision,
     chunks: Sequence[StoredChunk],
