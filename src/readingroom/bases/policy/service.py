@@ -358,11 +358,11 @@ class PolicyService:
             if revision.is_readable and revision != revision_in_force
         ]
         # The other revisions are read only when the right one fails: each costs a scan of its text.
-        quote_places = quote_places_in_force = await self._find_quote(
+        quote_places = quote_places_in_force = await self._find_quote_places(
             arguments.quote, revisions_in_force, policy_on_day.timeline
         )
         if not quote_places_in_force:
-            quote_places = await self._find_quote(
+            quote_places = await self._find_quote_places(
                 arguments.quote, other_revisions, policy_on_day.timeline
             )
         nearest_passage = None
@@ -389,7 +389,7 @@ class PolicyService:
         """Return where words stand in each revision that was read, the newest first."""
         revisions = await self.registry.get_revisions(policy_slug)
         readable_revisions = [revision for revision in revisions if revision.is_readable]
-        return await self._find_quote(quote, readable_revisions, revisions)
+        return await self._find_quote_places(quote, readable_revisions, revisions)
 
     # --- writing ---
 
@@ -449,7 +449,7 @@ class PolicyService:
         ]
         return pairing.make_section_error(asked_ref, revision, chunks, revisions_with_section)
 
-    async def _find_quote(
+    async def _find_quote_places(
         self, quote: str, searched_revisions: Sequence[Revision], revisions: Sequence[Revision]
     ) -> list[QuotePlace]:
         quote_places = []

@@ -302,10 +302,10 @@ class GuidanceLibrary:
         """Return what the copy holds; all zero where there is none."""
         if not self.has_database:
             return LibraryStatus(0, 0, 0, 0, 0, None)
-        generation = self.generation
-        if self._known_status[0] != generation:
+        library_generation = self.generation
+        if self._known_status[0] != library_generation:
             # Every search asks, and to count reads the whole file.
-            self._known_status = (generation, self._read_uncached_status())
+            self._known_status = (library_generation, self._read_uncached_status())
         return self._known_status[1]
 
     def _read_uncached_status(self) -> LibraryStatus:

@@ -107,13 +107,13 @@ class GovukPage:
                 locale=translation_locale,
                 title=find_text(translation_item.get("title")),
                 path=translation_path,
-                url=url,
+                url=translation_url,
             )
             for translation_item in self.list_linked_items("available_translations")
             if (translation_locale := find_text(translation_item.get("locale")))
             and translation_locale != self.locale
             if (translation_path := find_text(translation_item.get("base_path")))
-            and (url := make_website_url(translation_path))
+            and (translation_url := make_website_url(translation_path))
         ]
 
     @cached_property
@@ -146,16 +146,16 @@ class GovukPage:
             document_target = find_text(document_item.get("base_path")) or find_text(
                 document_item.get("url")
             )
-            url = make_website_url(document_target) if document_target else None
-            if url is None:
+            document_url = make_website_url(document_target) if document_target else None
+            if document_url is None:
                 continue
-            document_path = url.removeprefix(WEBSITE_URL)
+            document_path = document_url.removeprefix(WEBSITE_URL)
             is_govuk_page = is_plain_path(document_path)
             documents_by_url.setdefault(
-                url,
+                document_url,
                 PageDocument(
                     title=find_text(document_item.get("title")) or document_path,
-                    url=url,
+                    url=document_url,
                     path=document_path if is_govuk_page else None,
                     content_type="text/html"
                     if is_govuk_page

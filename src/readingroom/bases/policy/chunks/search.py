@@ -78,10 +78,13 @@ class PolicySearch:
     """Passages of the revisions in force on a day, each with what is needed to cite it."""
 
     def __init__(
-        self, resolver: EffectiveDateResolver, store: PolicyStore, ingest_context: IngestContext
+        self,
+        date_resolver: EffectiveDateResolver,
+        policy_store: PolicyStore,
+        ingest_context: IngestContext,
     ) -> None:
-        self._resolver = resolver
-        self._store = store
+        self._resolver = date_resolver
+        self._store = policy_store
         self._context = ingest_context
 
     async def search_policies(
@@ -245,17 +248,19 @@ class PolicySearch:
             for revision in sorted(search_scope.revisions, key=get_sort_key)[
                 :_MAX_LOOKED_UP_REVISIONS
             ]:
-                section_index = await self._store.get_section_index(
+                chunk_ids_by_folded_ref = await self._store.get_section_index(
                     revision.source, revision.revision_id
                 )
                 matching_folded_refs = (
                     folded_ref
                     for folded_ref in asked_reference.folded_refs
-                    if folded_ref in section_index
+                    if folded_ref in chunk_ids_by_folded_ref
                 )
                 if (folded_ref := next(matching_folded_refs, None)) is not None:
                     named_sections.append(
-                        _NamedSection(asked_reference, revision, section_index[folded_ref])
+                        _NamedSection(
+                            asked_reference, revision, chunk_ids_by_folded_ref[folded_ref]
+                        )
                     )
         named_sections = named_sections[:_MAX_NAMED_SECTIONS]
         ranks_by_chunk_id = await self._rank_named_passages(arguments, named_sections)

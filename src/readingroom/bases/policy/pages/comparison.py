@@ -98,7 +98,7 @@ class ComparisonPages:
             section=request.get_parameter("section"),
             shows_whole_texts=shows_whole_texts,
             make_address=partial(_make_comparison_address, request),
-            make_change_address=partial(_make_change_address, policy_slug),
+            make_change_address=partial(_make_section_or_page_address, policy_slug),
             make_history_address=partial(make_history_address, policy_slug),
             caution=describe_unread_revisions(revision_diff.unread_revisions),
             from_date=valid_arguments.from_date,
@@ -198,11 +198,11 @@ def _make_comparison_address(request: PageRequest, **changed_parameter_values: s
         for parameter_name, parameter_value in parameter_values.items()
         if parameter_value
     }
-    policy_slug = quote(request.get_parameter("source"), safe="")
-    return f"/policies/{policy_slug}/compare?{urlencode(non_empty_values)}"
+    url_encoded_slug = quote(request.get_parameter("source"), safe="")
+    return f"/policies/{url_encoded_slug}/compare?{urlencode(non_empty_values)}"
 
 
-def _make_change_address(
+def _make_section_or_page_address(
     policy_slug: str, revision_id: str, section_ref: str | None, page_number: int
 ) -> str:
     """Return the address of a section; of what stands before the first one, that of its page."""

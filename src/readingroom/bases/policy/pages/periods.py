@@ -57,8 +57,8 @@ def find_state_name(revision: RevisionDetail, today: dt.date) -> str:
         return revision.status.value
     if revision.effective_from > today:
         return "coming"
-    is_over = revision.effective_to is not None and revision.effective_to < today
-    return "superseded" if is_over else "active"
+    has_ended = revision.effective_to is not None and revision.effective_to < today
+    return "superseded" if has_ended else "active"
 
 
 WORDS_BY_STATE = {
