@@ -357,7 +357,7 @@ async def test_a_rule_rests_on_the_law_that_its_authority_cites(official: Path) 
 )
 def test_the_number_of_a_section_does_not_end_at_its_dash(after: str, id: str) -> None:
     told = f'<p><ref href="/us/cfr/t17/s240.19b">17 CFR 240.19b</ref>{after}</p>'
-    found = references.collect_references([ElementTree.fromstring(told)]).cfr_sections
+    found = references.collect_references([ElementTree.fromstring(told)]).words_by_cfr_section_id
     assert list(found) == [id]
     assert found[id].startswith("17 CFR 240.19b")
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from readingroom.bases.federal.models import Filtered, FiltersRead
+from readingroom.bases.federal.models import FiltersRead, FilterValues
 from readingroom.bases.federal.schema.sources import Measure
 from readingroom.protocol.tool import Answer, ShortText, ToolArguments
 
@@ -17,7 +17,7 @@ Top = Annotated[int, Field(ge=1, le=1000)]
 class Count(ToolArguments):
     resource: ShortText = Field(description="What to count.")
     group_by: ShortText | None = Field(None, description="One count for each value.")
-    filters: Filtered | None = Field(
+    filters: FilterValues | None = Field(
         None, description='Such as {"congress": 119, "party": "D", "since": "2025-01-01"}.'
     )
     top: Top = Field(20, description="How many groups, the largest first.")
@@ -27,7 +27,7 @@ class Sum(ToolArguments):
     resource: ShortText = Field(description="What to sum over.")
     sum_field: ShortText = Field(description="The number to add up.")
     group_by: ShortText | None = Field(None, description="One sum for each value.")
-    filters: Filtered | None = None
+    filters: FilterValues | None = None
     top: Top = 20
 
 
@@ -36,7 +36,7 @@ class TimeSeries(ToolArguments):
     time_field: ShortText = Field(description="The date that counts.")
     interval: Interval
     group_by: ShortText | None = Field(None, description="One series for each value.")
-    filters: Filtered | None = None
+    filters: FilterValues | None = None
     sum_field: ShortText | None = Field(None, description="Add this up instead.")
     top: Top = 20
 

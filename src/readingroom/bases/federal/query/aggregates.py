@@ -259,7 +259,7 @@ class Aggregator:
             if column_name in row_filter.filters:
                 max_counted_rows = row_count // _LOOKUP_COST + 1
                 filter_value = row_filter.filters[column_name]
-                matching_count = store.count_up_to(
+                matching_count = store.count_rows_up_to(
                     self._db, record_table.name, column_name, filter_value, max_counted_rows
                 )
                 if matching_count * _LOOKUP_COST < row_count:

@@ -41,7 +41,7 @@ def suggest_filters(
         (newest_value,) = db.execute(newest_sql).fetchone() or (None,)
         if newest_value is None or filter_name in row_filter.filters:
             continue
-        matching_count = store.count_up_to(
+        matching_count = store.count_rows_up_to(
             db, record_table.name, filter_name, newest_value, max_records + 1
         )
         if matching_count <= max_records:

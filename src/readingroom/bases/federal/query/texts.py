@@ -91,7 +91,7 @@ def read_bill_text(
     versioned_id = find_versioned_record(db, parsed_id)
     versioned_record_id = versioned_id.id
     record_fields = store.read_record(db, SOURCES_BY_NAME[versioned_id.source], versioned_record_id)
-    version_codes = store.list_texts(db, versioned_record_id)
+    version_codes = store.list_text_parts(db, versioned_record_id)
     part_name = version_code.lower() if version_code else next(iter(version_codes), None)
     stored_text = _read_version(db, record_fields, part_name, version_code, version_codes)
     body_text, older_stored_text = stored_text.body, None
@@ -183,7 +183,7 @@ def fetch_record(
     """Return a record with as much of its text, or of a section of it, as one answer contains."""
     record_fields = from_json(read_record_json(db, record_source, record_id))
     record_id = record_fields["id"]
-    part_names = store.list_texts(db, record_id)
+    part_names = store.list_text_parts(db, record_id)
     stored_text = store.read_text(db, record_id, part_names[0]) if part_names else None
     whole_text = stored_text.body if stored_text else _describe_record(db, record_fields)
     if section_label:

@@ -32,7 +32,7 @@ from readingroom.engine.shared.index import open_chunk_index
 from readingroom.engine.warm_up import warm_up_index
 from readingroom.ingest.document import Chunk, Document, PassageKind
 from readingroom.ingest.embed import EmbeddedChunks
-from readingroom.ingest.structure.starts import SUPPORTING_PREFIX
+from readingroom.ingest.structure.starts import SUPPORTING_REF_PREFIX
 from readingroom.storage.chunks import (
     ChunkCollection,
     Chunks,
@@ -59,7 +59,7 @@ _KIND_NOTE_BY_PASSAGE_KIND = {
     "table": "table",
     "appendix": "appendix",
 }
-_SELF_EXPLAINING_REF_PREFIXES = (SUPPORTING_PREFIX, "Table", "Figure", "Appendix", "Annex")
+_SELF_EXPLAINING_REF_PREFIXES = (SUPPORTING_REF_PREFIX, "Table", "Figure", "Appendix", "Annex")
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def build_committee_stub(
     return ParsedRecord(committee_record, partial=True, names=(committee_name,))
 
 
-def build_office(
+def build_office_record(
     office_id: str,
     bioguide_id: str,
     file_stamp: FileStamp,
