@@ -24,8 +24,8 @@ def replace_settings(settings: RoomSettings) -> Iterator[Mapping[str, Any]]:
     # The emulator remembers requests for tests to look at; here that would grow for ever.
     with serve_on_loopback(
         GovukEmulator(make_sample_content_items(), seen_requests=deque(maxlen=1))
-    ) as url:
-        yield {"govuk_base_url": url}
+    ) as emulator_url:
+        yield {"govuk_base_url": emulator_url}
 
 
 class GuidanceSample(BaseSample):
