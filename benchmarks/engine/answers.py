@@ -257,10 +257,9 @@ def main() -> None:
         print(f"{name:28} {figure}")
     if options.split == "tuning":
         print(f"fits best: {fit_calibration(asked)}")
-        decline = fit_decline(asked, ranking._SCORE_CALIBRATION.decline_per_fit)
-        print(
-            f"decline at the desk: {decline:g}, in use {ranking._SCORE_CALIBRATION.decline_per_fit:g}"
-        )
+        decline_in_use = ranking._SCORE_CALIBRATION.decline_per_fit
+        decline = fit_decline(asked, decline_in_use)
+        print(f"decline at the desk: {decline:g}, in use {decline_in_use:g}")
         print(f"in use: {DEFAULT_CALIBRATION}, none below {MIN_CLOSE_SCORE}")
 
 
