@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from readingroom.core.arrays import Floats, np
-from readingroom.core.filters import Condition, Filter, In, Metadata, Range, Value, flatten_filter
+from readingroom.core.filters import (
+    Condition,
+    Filter,
+    In,
+    Metadata,
+    Range,
+    Scalar,
+    flatten_filter,
+)
 from readingroom.core.imports import pause_garbage_collection
 from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
 from readingroom.storage.lock import FolderLock
@@ -287,7 +295,7 @@ def format_numbers(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def parse_numbers(numbers_text: Value) -> tuple[int, ...]:
+def parse_numbers(numbers_text: Scalar) -> tuple[int, ...]:
     """Return the numbers that `format_numbers` wrote."""
     return tuple(int(number_text) for number_text in str(numbers_text).split(",") if number_text)
 
@@ -318,13 +326,15 @@ def _import_chromadb() -> Any:
 @contextlib.contextmanager
 def _hide_modules(module_names: Iterable[str]) -> Iterator[None]:
     """Let imports behave as if modules that are not imported yet were not installed."""
-    hidden_module_names = [name for name in module_names if name not in sys.modules]
+    hidden_module_names = [
+        module_name for module_name in module_names if module_name not in sys.modules
+    ]
     sys.modules.update(dict.fromkeys(hidden_module_names))  # type: ignore[arg-type]
     try:
         yield
     finally:
-        for name in hidden_module_names:
-            del sys.modules[name]
+        for module_name in hidden_module_names:
+            del sys.modules[module_name]
 
 
 def _find_embedding_functions(chroma_configuration: Any) -> Iterator[dict[str, Any]]:

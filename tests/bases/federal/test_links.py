@@ -209,7 +209,7 @@ def test_every_link_of_official_files_has_evidence_and_ids_that_fetch_takes(offi
 
 def test_a_list_that_knows_less_takes_no_link_away(tmp_path: Path) -> None:
     put(tmp_path, make_law(1, RecordLink(LinkKind.LAW, "hr:119:1", "a")))
-    listed = replace(make_law(1, RecordLink(LinkKind.LAW, "hr:119:2", "b")), partial=True)
+    listed = replace(make_law(1, RecordLink(LinkKind.LAW, "hr:119:2", "b")), is_partial=True)
     put(tmp_path, listed)
     put(tmp_path, listed)
     assert [row[2:4] for row in list_stored_links(tmp_path)] == [

@@ -16,7 +16,7 @@ from readingroom.bases.federal.load.bulk import Hosts
 from readingroom.bases.federal.load.loading import LoadSummary
 from readingroom.bases.federal.load.sync import sync as sync_source
 from readingroom.bases.federal.query.changes import read_change_page
-from readingroom.bases.federal.schema.sources import SOURCES, Source, find_source, is_source_name
+from readingroom.bases.federal.schema.sources import SOURCES, Source, get_source, is_source_name
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.settings import FederalSettings
 from readingroom.console.completion import complete_with
@@ -133,7 +133,7 @@ def changes(
     """List what came, changed or was withdrawn since a day, each record once, oldest first."""
 
     since_day = parse_day(since).isoformat()
-    only_source = find_source(source) if source else None
+    only_source = get_source(source) if source else None
     with _open_store_reader(settings) as federal_store:
         change_rows, _, has_more = federal_store.query_now(
             lambda db: read_change_page(db, since_day, only_source, None, limit, 0)
@@ -193,7 +193,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
     ):
         sync_summary = sync_source(
             store.get_database_path(settings.data),
-            find_source(source),
+            get_source(source),
             since_day,
             host_addresses,
             settings.sync_pause_seconds,
@@ -446,7 +446,7 @@ def _split_source_and_files(path_arguments: tuple[str, ...]) -> tuple[Source | N
         or not Path(remaining_path_arguments[0]).exists()
     ):
         only_source, remaining_path_arguments = (
-            find_source(remaining_path_arguments[0]),
+            get_source(remaining_path_arguments[0]),
             remaining_path_arguments[1:],
         )
     missing_path_arguments = [

@@ -124,19 +124,21 @@ def _list_distinct_field_names(
 
 
 def _select_summable_tables(record_tables: tuple[RecordTable, ...]) -> tuple[RecordTable, ...]:
-    return tuple(record_table for record_table in record_tables if record_table.plan.sums)
+    return tuple(
+        record_table for record_table in record_tables if record_table.aggregation_plan.measures
+    )
 
 
 def _list_group_field_names(record_table: RecordTable) -> Iterable[str]:
-    return record_table.plan.groups
+    return record_table.aggregation_plan.group_names
 
 
 def _list_sum_field_names(record_table: RecordTable) -> Iterable[str]:
-    return (sum_measure.name for sum_measure in record_table.plan.sums)
+    return (sum_measure.name for sum_measure in record_table.aggregation_plan.measures)
 
 
 def _list_time_field_names(record_table: RecordTable) -> Iterable[str]:
-    return dict(record_table.plan.times)
+    return dict(record_table.aggregation_plan.date_columns)
 
 
 def _describe_time_fields(record_tables: tuple[RecordTable, ...]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from readingroom.bases.federal.schema.shared_tables import CHILD_TABLES_BY_PARENT
+from readingroom.bases.federal.schema.shared_tables import KEY_AND_CHILD_TABLES_BY_PARENT
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.store import locate_records, prepare_records
@@ -61,7 +61,10 @@ def _check_orphans(shared_db: Database) -> Iterator[Complaint]:
     It has no foreign keys there: a load writes both rows in one transaction, and triggers remove
     the one with the other.
     """
-    for parent_table_name, (key_column, child_table_names) in CHILD_TABLES_BY_PARENT.items():
+    for parent_table_name, (
+        key_column,
+        child_table_names,
+    ) in KEY_AND_CHILD_TABLES_BY_PARENT.items():
         for child_table_name in child_table_names:
             (orphan_count,) = shared_db.execute(
                 f"""SELECT count(*) FROM {child_table_name} c WHERE NOT EXISTS

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from readingroom.bases.federal.schema.sources import Column, RecordTable
-from readingroom.bases.federal.schema.values import VALUE_TYPES, make_choice_type
+from readingroom.bases.federal.schema.values import VALUE_TYPE_BY_FILTER, make_choice_type
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.tool import Day, ShortText
 
@@ -62,8 +62,8 @@ class RowFilter:
 def make_filters_model(record_table: RecordTable) -> type[SourceFilters]:
     """Return the model of a table's filters, which reports those that do not fit."""
     type_by_facet_name = {
-        group_facet.name: VALUE_TYPES.get(group_facet.name, _TextOrNumber)
-        for group_facet in record_table.plan.facets
+        group_facet.name: VALUE_TYPE_BY_FILTER.get(group_facet.name, _TextOrNumber)
+        for group_facet in record_table.aggregation_plan.facets
     }
     type_by_filter_name = type_by_facet_name | {
         table_column.name: _choose_filter_value_type(table_column)
@@ -78,11 +78,11 @@ def make_filters_model(record_table: RecordTable) -> type[SourceFilters]:
 
 
 def _choose_filter_value_type(table_column: Column) -> Any:
-    if table_column.kind != "TEXT":
-        return _TYPE_BY_COLUMN_KIND[table_column.kind]
+    if table_column.sql_type != "TEXT":
+        return _TYPE_BY_COLUMN_KIND[table_column.sql_type]
     if table_column.choices:
         return make_choice_type(table_column.choices)
-    return VALUE_TYPES.get(table_column.name, _TextOrNumber)
+    return VALUE_TYPE_BY_FILTER.get(table_column.name, _TextOrNumber)
 
 
 def parse_filters(record_table: RecordTable, filter_values: Mapping[str, Any] | None) -> RowFilter:
@@ -113,7 +113,7 @@ def build_row_filter(record_table: RecordTable, filter_values: Mapping[str, Any]
 
     Withdrawn records never pass.
     """
-    sql_conditions = [record_table.where]
+    sql_conditions = [record_table.active_rows_condition]
     sql_values: list[Any] = []
     for filter_name, filter_value in filter_values.items():
         allowed_values = filter_value if isinstance(filter_value, tuple) else (filter_value,)
@@ -131,7 +131,7 @@ def _build_condition_sql(record_table: RecordTable, filter_name: str, allowed_co
     group_facet = next(
         (
             group_facet
-            for group_facet in record_table.plan.facets
+            for group_facet in record_table.aggregation_plan.facets
             if group_facet.name == filter_name
         ),
         None,

@@ -100,7 +100,7 @@ async def list_part_cards(
         "votes": lambda: federal_service.list_member_votes(record_id, congress, page_size, cursor),
         "witnesses": lambda: federal_service.list_witnesses(record_id, page_size, cursor),
     }
-    return record_lists.convert_page(
+    return record_lists.convert_page_to_cards(
         await lister_by_part[part_name](), record_source, record_id, part_name
     )
 
@@ -139,7 +139,7 @@ async def list_change_cards(federal_service: Any, arguments: ListRecords) -> Rec
         arguments.cursor,
     )
     return RecordList(
-        source=record_lists.CHANGES_LIST,
+        source=record_lists.CHANGES_LIST_NAME,
         results=[
             record_change.model_dump(exclude_none=True) for record_change in change_page.results
         ],

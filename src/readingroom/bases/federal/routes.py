@@ -35,7 +35,7 @@ from readingroom.bases.federal.models import (
     SearchAnswer,
     WitnessPage,
 )
-from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series, Top, Total
+from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series, TopN, Total
 from readingroom.bases.federal.query.aggregates import Aggregation
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
@@ -108,7 +108,7 @@ class AggregateQuestion(BaseModel):
     aggregate: Literal["count", "sum"] | None = None
     sum_field: ShortText | None = Field(None, description="What `aggregate=sum` adds up.")
     group_by: ShortText | None = Field(None, description="One number for each value of this field.")
-    top: Top | None = Field(None, description="How many groups, the largest first; else 20.")
+    top: TopN | None = Field(None, description="How many groups, the largest first; else 20.")
     bucket_by_time: ShortText | None = Field(
         None, description="One number for each stretch of time."
     )

@@ -39,9 +39,9 @@ from readingroom.bases.federal.query.dossier_models import (
 )
 from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
-from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source, find_source
-from readingroom.bases.federal.schema.uncovered import describe_uncovered
-from readingroom.bases.federal.search.coverage import EmbeddingCoverage, build_degraded
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source, get_source
+from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
+from readingroom.bases.federal.search.coverage import EmbeddingCoverage, build_degraded_search
 from readingroom.bases.federal.search.passages import PassageOwners
 from readingroom.bases.federal.search.search import (
     SearchPlan,
@@ -125,7 +125,7 @@ class FederalService:
         cursor: str | None = None,
     ) -> RecordPage:
         """List the records of a source, newest first."""
-        list_name = cursors.name_list(record_source.name, row_filter.filters)
+        list_name = cursors.build_list_name(record_source.name, row_filter.filters)
         after_key = cursors.decode(list_name, cursor, (str, type(None)), str)
         return await self.store.query(
             lambda db: lists.list_records(db, record_source, row_filter, max_results, after_key)
@@ -156,15 +156,15 @@ class FederalService:
 
     async def list_cards(self, arguments: ListRecords) -> RecordList:
         """List records of a source, or what belongs to one, newest first, each cut short."""
-        if arguments.source.strip().lower() == record_lists.CHANGES_LIST:
+        if arguments.source.strip().lower() == record_lists.CHANGES_LIST_NAME:
             return await listing.list_change_cards(self, arguments)
-        record_source = find_source(arguments.source)
+        record_source = get_source(arguments.source)
         if arguments.id is None:
             if arguments.part is not None:
                 problem_text = "say the id of the record whose parts are wanted"
                 raise InvalidArguments([{"field": "id", "message": problem_text}])
             return await listing.list_source_cards(self, record_source, arguments)
-        part_name = record_lists.check_part(record_source, arguments.part)
+        part_name = record_lists.check_part_name(record_source, arguments.part)
         record_id = await self._get_canonical_id(record_source, arguments.id)
         return await listing.list_part_cards(self, record_source, record_id, part_name, arguments)
 
@@ -185,12 +185,12 @@ class FederalService:
 
     async def _list_children(
         self,
-        page_model: type[lists.ChildPage],
+        page_model: type[lists.ChildPageT],
         record_id: str,
         max_results: int,
         cursor: str | None,
-    ) -> lists.ChildPage:
-        source_name, table_name = lists.SOURCE_AND_TABLE_BY_PAGE[page_model]
+    ) -> lists.ChildPageT:
+        source_name, table_name = lists.SOURCE_AND_TABLE_NAMES_BY_PAGE[page_model]
         canonical_id = await self._get_canonical_id(SOURCES_BY_NAME[source_name], record_id)
         (after_key,) = cursors.decode(f"{table_name}:{canonical_id}", cursor, int) or (0,)
         return await self.store.query(
@@ -202,11 +202,9 @@ class FederalService:
     ) -> RecordPage:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
         bill_source, amendment_source = SOURCES_BY_NAME["bills"], SOURCES_BY_NAME["amendments"]
-        record_id = await self._get_canonical_id(bill_source, bill_id)
-        bill_fields = await self.store.query(
-            lambda db: store.read_record(db, bill_source, record_id)
-        )
-        row_filter = build_row_filter(amendment_source.record_table, {"bill_id": record_id})
+        bill_id = await self._get_canonical_id(bill_source, bill_id)
+        bill_fields = await self.store.query(lambda db: store.read_record(db, bill_source, bill_id))
+        row_filter = build_row_filter(amendment_source.record_table, {"bill_id": bill_id})
         amendment_page = await self.list_records(amendment_source, row_filter, max_results, cursor)
         missing_status_note = lists.describe_missing_status(bill_fields) or amendment_page.note
         return amendment_page.model_copy(update={"note": missing_status_note})
@@ -216,7 +214,9 @@ class FederalService:
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
         record_id = await self._get_canonical_id(SOURCES_BY_NAME["committees"], committee_id)
-        list_name = cursors.name_list(f"committee_members:{record_id}", {"congress": congress})
+        list_name = cursors.build_list_name(
+            f"committee_members:{record_id}", {"congress": congress}
+        )
         key_before_first = store.KEY_BEFORE_FIRST_MEMBER
         after_key = cursors.decode(list_name, cursor, str, int, str) or key_before_first
         return await self.store.query(
@@ -228,7 +228,7 @@ class FederalService:
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
         record_id = await self._get_canonical_id(SOURCES_BY_NAME["legislators"], bioguide_id)
-        list_name = cursors.name_list(f"member_votes:{record_id}", {"congress": congress})
+        list_name = cursors.build_list_name(f"member_votes:{record_id}", {"congress": congress})
         after_key = cursors.decode(list_name, cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_member_votes(db, record_id, congress, max_results, after_key)
@@ -254,7 +254,7 @@ class FederalService:
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
         canonical_id = await self._get_canonical_id(record_source, record_id)
-        list_name = cursors.name_list(f"links:{canonical_id}", {"kind": link_kind})
+        list_name = cursors.build_list_name(f"links:{canonical_id}", {"kind": link_kind})
         after_key = cursors.decode(list_name, cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_links(
@@ -274,9 +274,9 @@ class FederalService:
         if since_day is None and cursor is None:
             problem_text = "say a day, or go on with the `resume_cursor` of an earlier answer"
             raise InvalidArguments([{"field": "since", "message": problem_text}])
-        only_source = find_source(source_name) if source_name else None
-        list_name = lists.name_changes_list(only_source, change_kind)
-        after_key = cursors.decode(list_name, cursor, int, wider_list=lists.ALL_CHANGES)
+        only_source = get_source(source_name) if source_name else None
+        list_name = lists.build_changes_list_name(only_source, change_kind)
+        after_key = cursors.decode(list_name, cursor, int, wider_list_name=lists.ALL_CHANGES_NAME)
         (after_change_number,) = after_key or (0,)
         return await self.store.query(
             lambda db: lists.list_changes(
@@ -333,7 +333,7 @@ class FederalService:
         cursor: str | None = None,
     ) -> Resolved:
         """Return the records of a registry that a name may mean, the likeliest first."""
-        list_name = lists.make_name_list(record_source, query_text, row_filter.filters)
+        list_name = lists.build_match_list_name(record_source, query_text, row_filter.filters)
         (start_index,) = cursors.decode(list_name, cursor, int) or (0,)
         page_slice = slice(start_index, start_index + max_results)
 
@@ -363,7 +363,7 @@ class FederalService:
                     row_filter.filters, stored_filter.filters
                 ),
                 note=gaps.describe_name_gaps(db, query_text, name_matches),
-                **lists.build_next_match_fields(list_name, page_slice, len(name_matches)),
+                **lists.build_next_names_page_fields(list_name, page_slice, len(name_matches)),
             )
 
         return await self.store.query(find_matches)
@@ -372,7 +372,7 @@ class FederalService:
 
     async def build_bill_dossier(self, record_id: str) -> BillDossier:
         bill_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["bills"], record_id, None, dossiers.BILL_SECTIONS
+            SOURCES_BY_NAME["bills"], record_id, None, dossiers.BILL_SECTION_READERS
         )
         return BillDossier(bill=Bill.model_validate(bill_fields), **sections)
 
@@ -380,7 +380,7 @@ class FederalService:
         self, record_id: str, congress: int | None
     ) -> LegislatorDossier:
         member_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["legislators"], record_id, congress, dossiers.LEGISLATOR_SECTIONS
+            SOURCES_BY_NAME["legislators"], record_id, congress, dossiers.LEGISLATOR_SECTION_READERS
         )
         return LegislatorDossier(
             legislator=Legislator.model_validate(member_fields), congress=congress, **sections
@@ -390,7 +390,7 @@ class FederalService:
         self, record_id: str, congress: int | None
     ) -> CommitteeDossier:
         committee_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["committees"], record_id, congress, dossiers.COMMITTEE_SECTIONS
+            SOURCES_BY_NAME["committees"], record_id, congress, dossiers.COMMITTEE_SECTION_READERS
         )
         return CommitteeDossier(
             committee=Committee.model_validate(committee_fields), congress=congress, **sections
@@ -398,7 +398,7 @@ class FederalService:
 
     async def build_public_law_dossier(self, record_id: str) -> PublicLawDossier:
         law_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["public_laws"], record_id, None, dossiers.PUBLIC_LAW_SECTIONS
+            SOURCES_BY_NAME["public_laws"], record_id, None, dossiers.PUBLIC_LAW_SECTION_READERS
         )
         return PublicLawDossier(public_law=Law.model_validate(law_fields), **sections)
 
@@ -414,10 +414,10 @@ class FederalService:
 
         def read_sections(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
             with db.begin_consistent_read():
-                record_fields = lists.read_or_tell_links(db, record_source, canonical_id)
+                record_fields = lists.get_record_or_hint_links(db, record_source, canonical_id)
                 subject = dossiers.DossierSubject(db, record_source, record_fields, congress)
                 sections: dict[str, Any] = dict(dossiers.read_sections(subject, reader_by_section))
-                shown_fields, cut_field_names = cards.shorten_to_fit(record_fields, sections)
+                shown_fields, cut_field_names = cards.shorten_record_to_fit(record_fields, sections)
                 return shown_fields, sections | {"shortened": cut_field_names or None}
 
         return await self.store.query(read_sections)
@@ -460,12 +460,12 @@ class FederalService:
         source_names = [searched.source for searched in search_result.searched_sources]
         if mode != "lexical":
             embedded_percents = await self.store.query(self.embedding_coverage.read_percents)
-            degraded = build_degraded(mode, degraded, source_names, embedded_percents)
+            degraded = build_degraded_search(mode, degraded, source_names, embedded_percents)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         keeps_all_hits = "limit" in arguments.model_fields_set
-        hits = search_result.hits if keeps_all_hits else list(cards.fit_answer(search_result.hits))
+        hits = search_result.hits if keeps_all_hits else list(cards.fit_items(search_result.hits))
         end_offset = arguments.offset + len(hits)
-        answer_note = describe_uncovered(arguments.query)
+        answer_note = describe_uncovered_kinds(arguments.query)
         if not hits and answer_note is None:
             answer_note = await self.store.query(
                 lambda db: gaps.describe_search_gaps(db, source_names, executed_plan.facet_filters)

@@ -250,7 +250,7 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
     """
     indexed_filter_columns = [
         column_name
-        for column_name in record_source.record_table.indexed_columns
+        for column_name in record_source.record_table.indexed_column_names
         if column_name in row_filter.filters
     ]
     if len(indexed_filter_columns) < 2 or not db.dialect.index_hint_sql:
@@ -347,7 +347,8 @@ def list_member_votes(
     after_key: Sequence[Any] | None,
 ) -> tuple[RowPage, int]:
     """Return a page of a member's votes with their roll calls, newest first, and the total."""
-    where_sql, sql_values = f"bioguide_id = ? AND {MEMBER_VOTES.where}", list[Any]([bioguide_id])
+    sql_values: list[Any] = [bioguide_id]
+    where_sql = f"bioguide_id = ? AND {MEMBER_VOTES.active_rows_condition}"
     if congress is not None:
         where_sql += " AND m.congress = ?"
         sql_values.append(congress)
@@ -363,9 +364,8 @@ def list_member_votes(
         (*sql_values, max_results + 1),
     ).fetchall()
     last_row = vote_rows[max_results - 1] if len(vote_rows) > max_results else None
-    return RowPage(
-        vote_rows[:max_results], (last_row["sorted_at"], last_row["vote_id"]) if last_row else None
-    ), total_count
+    last_key = (last_row["sorted_at"], last_row["vote_id"]) if last_row else None
+    return RowPage(vote_rows[:max_results], last_key), total_count
 
 
 KEY_BEFORE_FIRST_MEMBER = ("", -1, "")

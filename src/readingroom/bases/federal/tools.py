@@ -38,7 +38,7 @@ from readingroom.bases.federal.query.aggregate_models import (
     Total,
 )
 from readingroom.bases.federal.query.aggregates import Aggregation, Budget
-from readingroom.bases.federal.query.cards import cut_records, fit_answer
+from readingroom.bases.federal.query.cards import fit_items, shorten_records
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
     CommitteeDossier,
@@ -54,11 +54,11 @@ from readingroom.bases.federal.schema.sources import (
     RecordTable,
     Shape,
     Source,
-    find_registry,
-    find_table,
+    get_record_table,
+    get_registry,
 )
 from readingroom.bases.federal.schema.tables import lacks_agencies
-from readingroom.bases.federal.search.passages import read_generation
+from readingroom.bases.federal.search.passages import read_records_generation
 from readingroom.bases.federal.search.remote import FederalPassages
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
@@ -124,7 +124,7 @@ def open_federal(
         ),
         service=federal_service,
         leasable_passages=FederalPassages(federal_place, federal_service.vectors),
-        check_ready=partial(federal_service.store.query, read_generation),
+        check_ready=partial(federal_service.store.query, read_records_generation),
         warm_up=federal_service.warm_up,
     )
 
@@ -232,7 +232,7 @@ def _make_committee_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         committee_roster = await federal_service.list_committee_members(
             arguments.id, arguments.congress, arguments.limit, arguments.cursor
         )
-        fitting_count = len(fit_answer(committee_roster.results))
+        fitting_count = len(fit_items(committee_roster.results))
         if "limit" in arguments.model_fields_set or fitting_count == len(committee_roster.results):
             return committee_roster
         # Who does not say how many wants an answer that can be read; the rest is a page away.
@@ -317,7 +317,7 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
         records, the likeliest first, each with a score and why. For what documents say on a subject
         use `search`.
         """
-        record_source = find_registry(arguments.entity_type)
+        record_source = get_registry(arguments.entity_type)
         row_filter = parse_filters(record_source.record_table, arguments.filters)
 
         async def resolve_up_to(max_results: int) -> Resolved:
@@ -327,10 +327,12 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
             if record_source.name != "bills":
                 return resolved_page
             # A bill's record alone may be longer than an answer; `get_bill` has it whole.
-            return resolved_page.model_copy(update={"results": cut_records(resolved_page.results)})
+            return resolved_page.model_copy(
+                update={"results": shorten_records(resolved_page.results)}
+            )
 
         resolved_page = await resolve_up_to(arguments.limit)
-        fitting_count = len(fit_answer(resolved_page.results))
+        fitting_count = len(fit_items(resolved_page.results))
         if "limit" in arguments.model_fields_set or fitting_count == len(resolved_page.results):
             return resolved_page
         return await resolve_up_to(fitting_count)
@@ -349,14 +351,14 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
 
 def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
     async def count(arguments: Count, tool_context: ToolContext) -> Total | Buckets:
-        record_table = find_table(arguments.resource)
+        record_table = get_record_table(arguments.resource)
         row_filter = parse_filters(record_table, arguments.filters)
         return await federal_service.compute_aggregate(
             Aggregation(record_table, row_filter, group_by=arguments.group_by, top=arguments.top)
         )
 
     async def sum(arguments: Sum, tool_context: ToolContext) -> Total | Buckets:
-        record_table = find_table(arguments.resource)
+        record_table = get_record_table(arguments.resource)
         row_filter = parse_filters(record_table, arguments.filters)
         return await federal_service.compute_aggregate(
             Aggregation(
@@ -365,7 +367,7 @@ def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         )
 
     async def time_series(arguments: TimeSeries, tool_context: ToolContext) -> Series:
-        record_table = find_table(arguments.resource)
+        record_table = get_record_table(arguments.resource)
         return await federal_service.compute_time_series(
             Aggregation(
                 record_table,

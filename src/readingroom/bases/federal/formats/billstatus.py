@@ -65,7 +65,7 @@ from readingroom.bases.federal.schema.entries import (
     FileStamp,
     ParsedRecord,
     RecordLink,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import (
@@ -170,7 +170,7 @@ class _BillParser:
         action_text = bill_record.latest_action.text if bill_record.latest_action else ""
         return ParsedRecord(
             bill_record,
-            head=SearchHead(
+            searchable_fields=SearchableFields(
                 "\n".join((self._format_citation(bill_record.title), *bill_record.short_titles)),
                 bill_record.summary.text if bill_record.summary else "",
                 "\n".join((action_text, *format_sponsor_lines(bill_record.sponsors))).strip(),
@@ -395,7 +395,7 @@ class _BillParser:
         latest_action = amendment_record.latest_action
         yield ParsedRecord(
             amendment_record,
-            head=SearchHead(
+            searchable_fields=SearchableFields(
                 amendment_record.title,
                 amendment_record.description or "",
                 latest_action.text if latest_action else "",

@@ -17,7 +17,7 @@ from readingroom.bases.federal.schema.entries import (
     FileStamp,
     ParsedRecord,
     RecordLink,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import parse_estimate_id, parse_federal_id
@@ -80,8 +80,8 @@ def build_estimate_record(
     values_by_facet = {"congress": [str(congress)] if congress else [], "bill": bill_ids}
     return ParsedRecord(
         estimate_record,
-        partial=is_partial,
-        head=SearchHead(estimate_title, estimate_description or ""),
+        is_partial=is_partial,
+        searchable_fields=SearchableFields(estimate_title, estimate_description or ""),
         facets=values_by_facet,
         # What a bill's file says of an estimate is a link of the bill.
         links=()

@@ -26,7 +26,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -259,7 +259,7 @@ def _build_provision(
     )
     return ParsedRecord(
         provision_record,
-        head=SearchHead(provision_title, cfr_context.part_heading or ""),
+        searchable_fields=SearchableFields(provision_title, cfr_context.part_heading or ""),
         facets={"type": [provision_record.type], "agency": agency_facet_values},
         text=RecordText(
             "text",

@@ -15,7 +15,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import make_compilation_id, make_law_id
@@ -103,7 +103,7 @@ def _build_compilation(
     )
     return ParsedRecord(
         compilation_record,
-        head=SearchHead(
+        searchable_fields=SearchableFields(
             "\n".join(dict.fromkeys((compilation_title, *short_titles))), citation_text
         ),
         facets={"congress": congress_facet_values, "type": ["compilation"]},

@@ -41,7 +41,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -182,8 +182,8 @@ class _ItemPageParser:
         return ParsedRecord(
             proceeding,
             # Where the MODS of the issue is loaded, it knows more than the page.
-            partial=True,
-            head=SearchHead(self.title),
+            is_partial=True,
+            searchable_fields=SearchableFields(self.title),
             facets=_build_proceeding_facets(proceeding),
             text=text_version,
             links=list(self._find_links()),
@@ -255,8 +255,8 @@ class _ItemPageParser:
         bill_links = [RecordLink(LinkKind.AMENDMENT, bill_id, evidence_text)] if bill_id else []
         return ParsedRecord(
             amendment_record,
-            partial=True,
-            head=SearchHead(citation_text),
+            is_partial=True,
+            searchable_fields=SearchableFields(citation_text),
             facets=values_by_facet,
             text=text_version,
             links=bill_links,
@@ -321,7 +321,7 @@ class _IssueParser:
         speaker_names_text = ", ".join(speaker.name for speaker in proceeding.speakers)
         return ParsedRecord(
             proceeding,
-            head=SearchHead(item_title, action=speaker_names_text),
+            searchable_fields=SearchableFields(item_title, action=speaker_names_text),
             facets=_build_proceeding_facets(proceeding),
             links=[
                 *_build_speaker_links(item_mods, proceeding),

@@ -18,7 +18,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -99,8 +99,8 @@ def _build_report(
     type_facet_values = [report_record.type] if report_record.type else []
     return ParsedRecord(
         report_record,
-        partial=is_partial,
-        head=SearchHead(f"{report_title}, CRS {report_id}"),
+        is_partial=is_partial,
+        searchable_fields=SearchableFields(f"{report_title}, CRS {report_id}"),
         facets={"type": type_facet_values, "topic": topic_names, "bill": report_record.bills},
         text=RecordText(
             "text",

@@ -73,5 +73,5 @@ def _build_docket(
     is_search_result = "modifyDate" not in docket_attributes
     docket_names = (docket_title, docket_number, docket_attributes.get("shortTitle") or "")
     return ParsedRecord(
-        docket_record, partial=is_search_result, names=docket_names, revision=modified_at
+        docket_record, is_partial=is_search_result, names=docket_names, revision=modified_at
     )

@@ -204,7 +204,7 @@ def _parse_house_witnesses(meeting_element: Element, file_stamp: FileStamp) -> P
     )
     return ParsedRecord(
         hearing_record,
-        partial=True,
+        is_partial=True,
         names=(meeting_title,),
         children=_build_witness_rows(hearing_witnesses),
     )

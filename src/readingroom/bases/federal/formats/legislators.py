@@ -352,7 +352,7 @@ def _build_committee(
     # must stay.
     return ParsedRecord(
         committee_record,
-        partial=not committee_record.current,
+        is_partial=not committee_record.current,
         names=(committee_name, committee_data["name"], *committee_record.former_names),
     )
 

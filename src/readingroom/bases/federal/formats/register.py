@@ -28,7 +28,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -383,7 +383,7 @@ def _build_document(document_fields: dict[str, Any], file_stamp: FileStamp) -> P
     }
     return ParsedRecord(
         document_record,
-        head=SearchHead(
+        searchable_fields=SearchableFields(
             document_fields["title"],
             document_fields["abstract"] or "",
             document_fields["action"] or "",

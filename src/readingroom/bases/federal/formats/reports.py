@@ -18,7 +18,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -126,8 +126,8 @@ def build_cited_report(
     )
     return ParsedRecord(
         report_record,
-        partial=True,
-        head=SearchHead(report_record.title),
+        is_partial=True,
+        searchable_fields=SearchableFields(report_record.title),
         facets=_build_report_facets(report_record),
         text=text_version,
     )
@@ -162,7 +162,9 @@ def _parse_report(report_data: dict[str, Any], file_stamp: FileStamp) -> ParsedR
     )
     return ParsedRecord(
         report_record,
-        head=SearchHead(report_record.title, action=report_record.citation_string),
+        searchable_fields=SearchableFields(
+            report_record.title, action=report_record.citation_string
+        ),
         facets=_build_report_facets(report_record),
         links=[
             RecordLink(

@@ -19,7 +19,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -215,7 +215,7 @@ def _build_statement(
         statement_record,
         links=[RecordLink(LinkKind.STATEMENT, bill_id, evidence_text) for bill_id in bill_ids],
         # As people ask for it: nobody calls a statement by its title alone.
-        head=SearchHead(
+        searchable_fields=SearchableFields(
             f"White House position: {statement_title}\nStatement of Administration Policy",
             action="rescinded" if statement_record.rescinded else "",
         ),

@@ -32,7 +32,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import (
@@ -166,9 +166,9 @@ def _build_bill(
     )
     return ParsedRecord(
         bill_record,
-        partial=True,
+        is_partial=True,
         is_fallback=True,
-        head=SearchHead(
+        searchable_fields=SearchableFields(
             "\n".join((citation_text, *short_titles)),
             action="\n".join(format_sponsor_lines(printed_preface.sponsors)),
         ),
@@ -396,7 +396,7 @@ def _build_law(
         )
     return ParsedRecord(
         law_record,
-        head=SearchHead(law_record.title),
+        searchable_fields=SearchableFields(law_record.title),
         facets=values_by_facet,
         text=text_version,
         links=law_links,

@@ -13,7 +13,7 @@ from readingroom.bases.federal.formats.parts.xml import find_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
     BILL_LABELS,
     format_ordinal,
-    get_first_day,
+    get_first_day_of_congress,
 )
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
@@ -100,7 +100,11 @@ def _parse_house_vote(
     session_number = int((find_text(metadata_element, "session") or "")[:1])
     voted_at = _parse_vote_date(find_text(metadata_element, "action-date"), "%d-%b-%Y")
     # Each session is one year long.
-    vote_year = int(voted_at[:4]) if voted_at else get_first_day(congress).year + session_number - 1
+    vote_year = (
+        int(voted_at[:4])
+        if voted_at
+        else get_first_day_of_congress(congress).year + session_number - 1
+    )
     member_votes = list(_read_house_member_votes(vote_element))
     bill_number_text = find_text(metadata_element, "legis-num")
     bill_ids = list(_find_voted_bill_ids(bill_number_text, congress))

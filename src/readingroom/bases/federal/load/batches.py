@@ -70,7 +70,7 @@ class RecordRows:
         ids_by_source: dict[str, list[str]] = {}
         for record in records:
             # Of a series, a newer filing changes the rows of those before it.
-            if SOURCES_BY_NAME[record.source].series_column is None:
+            if SOURCES_BY_NAME[record.source].series_column_name is None:
                 ids_by_source.setdefault(record.source, []).append(record.id)
         self._row_by_id.clear()
         for source_name, record_ids in ids_by_source.items():

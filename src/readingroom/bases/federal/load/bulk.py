@@ -12,7 +12,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_xml
-from readingroom.bases.federal.schema.congress import get_congress_on, get_first_day
+from readingroom.bases.federal.schema.congress import get_congress_on, get_first_day_of_congress
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 from readingroom.net.download import RemoteFile, RemoteFileMissing
 
@@ -77,7 +77,7 @@ def list_bill_files(request: SyncRequest) -> Iterator[RemoteFile]:
     for congress in request.congress_numbers:
         for bill_type in BILL_TYPES:
             listing_folder = f"BILLSTATUS/{congress}/{bill_type}"
-            if request.since is None or get_first_day(congress) >= request.since:
+            if request.since is None or get_first_day_of_congress(congress) >= request.since:
                 yield _make_bulk_file(
                     request, f"{listing_folder}/BILLSTATUS-{congress}-{bill_type}.zip"
                 )

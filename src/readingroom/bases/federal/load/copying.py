@@ -5,7 +5,7 @@ from contextlib import closing
 from typing import Any
 
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.lengths import cut_facet
+from readingroom.bases.federal.schema.lengths import cut_facet_value
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME, Source
 from readingroom.bases.federal.schema.tables import RECORD_COLUMNS
 from readingroom.bases.federal.search.full_text import (
@@ -188,7 +188,7 @@ def _cut_long_values(table_name: str, copied_row: Any) -> tuple[Any, ...]:
     """Return a row without what no index takes, which a file may have from before it was cut."""
     if table_name == "facets":
         facet_name, facet_value, document_number = copied_row
-        return (facet_name, cut_facet(facet_value), document_number)
+        return (facet_name, cut_facet_value(facet_value), document_number)
     if table_name == "names" and len(copied_row["folded"]) > fold.MAX_NAME_LETTERS:
         name_row_number, source_name, folded_name, _ = copied_row
         name_words = fold.fold_stored_name(folded_name)
@@ -196,7 +196,7 @@ def _cut_long_values(table_name: str, copied_row: Any) -> tuple[Any, ...]:
             name_row_number,
             source_name,
             fold.pad_words(name_words),
-            fold.sort_initials(name_words),
+            fold.join_sorted_initials(name_words),
         )
     return tuple(copied_row)
 

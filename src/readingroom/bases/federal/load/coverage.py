@@ -23,10 +23,10 @@ def update_source_counts(db: Database) -> None:
                 record_source,
                 None,
                 complete_up_to,
-                f"files of {record_source.complete_file_loader}",
+                f"files of {record_source.complete_file_loader_name}",
             )
-        if record_source.issue_loader:
-            _store_issue_days(db, record_source, record_source.issue_loader)
+        if record_source.issue_loader_name:
+            _store_issue_days(db, record_source, record_source.issue_loader_name)
         _copy_complete_date(db, record_source)
 
 
@@ -35,7 +35,7 @@ def correct_dates_from_issues(records_place: FederalPlace) -> None:
 
     Raise StorageFailed when the records cannot be used.
     """
-    issue_sources = [record_source for record_source in SOURCES if record_source.issue_loader]
+    issue_sources = [record_source for record_source in SOURCES if record_source.issue_loader_name]
     with translate_errors(records_place), closing(connect(records_place)) as db:
         if not any(_has_date_from_issues(db, record_source) for record_source in issue_sources):
             return
@@ -45,14 +45,14 @@ def correct_dates_from_issues(records_place: FederalPlace) -> None:
         db.transaction(),
     ):
         for record_source in issue_sources:
-            _store_issue_days(db, record_source, record_source.issue_loader or "")
+            _store_issue_days(db, record_source, record_source.issue_loader_name or "")
             _copy_complete_date(db, record_source)
 
 
 def _has_date_from_issues(db: Database, record_source: Source) -> bool:
     coverage_row = db.execute(
         "SELECT 1 FROM coverage WHERE source = ? AND known_by = ?",
-        (record_source.name, f"files of {record_source.issue_loader}"),
+        (record_source.name, f"files of {record_source.issue_loader_name}"),
     ).fetchone()
     return coverage_row is not None
 
@@ -89,9 +89,11 @@ def store_sync_date(
 
 def _store_counts(db: Database, record_source: Source) -> None:
     # A column where there is one: an index has it, and records are long.
-    has_date_column = record_source.newest_by in CITATION_FIELDS
+    has_date_column = record_source.newest_date_field in CITATION_FIELDS
     date_sql = (
-        record_source.newest_by if has_date_column else f"record ->> '{record_source.newest_by}'"
+        record_source.newest_date_field
+        if has_date_column
+        else f"record ->> '{record_source.newest_date_field}'"
     )
     count_sql = f"SELECT ?, count(*) FROM {record_source.name} WHERE status = 'active'"
     db.execute(
@@ -110,14 +112,14 @@ def _store_counts(db: Database, record_source: Source) -> None:
 
 def _find_complete_date(db: Database, record_source: Source) -> str | None:
     """Return the newest date of the files that have every record of the source up to then."""
-    if record_source.complete_file_loader is None:
+    if record_source.complete_file_loader_name is None:
         return None
     (complete_up_to,) = db.execute(
         f"""SELECT max(as_of) FROM (
                 SELECT record ->> 'as_of' AS as_of FROM {record_source.name}
                 WHERE status = 'active' AND loader LIKE ?
                 ORDER BY published_at DESC NULLS LAST LIMIT ?) AS newest""",
-        (f"{record_source.complete_file_loader}/%", _MAX_NEWEST_RECORDS),
+        (f"{record_source.complete_file_loader_name}/%", _MAX_NEWEST_RECORDS),
     ).fetchone()
     return complete_up_to or None
 

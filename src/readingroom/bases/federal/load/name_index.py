@@ -7,7 +7,7 @@ from functools import partial
 
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.entries import AnyRecord
-from readingroom.bases.federal.search.full_text import find_name_index_statement
+from readingroom.bases.federal.search.full_text import find_name_index_insert_sql
 from readingroom.storage.database import Database
 
 _MAX_SHORT_TITLES = 500
@@ -45,7 +45,7 @@ class NameIndex:
     def __init__(self, db: Database) -> None:
         self._db = db
         # Apart from the table of names, for the reason that `SearchIndex.index_new_passages` gives.
-        self._index_sql = find_name_index_statement(db)
+        self._index_sql = find_name_index_insert_sql(db)
         self._waiting_names: list[_WaitingName] = []
 
     def put_names(self, record: AnyRecord, record_names: Sequence[str]) -> None:
@@ -82,7 +82,7 @@ class NameIndex:
             if folded_name not in row_number_by_name:
                 newest_row_number += 1
                 row_number_by_name[folded_name] = newest_row_number
-                sorted_initials = fold.sort_initials(waiting_name.folded_words)
+                sorted_initials = fold.join_sorted_initials(waiting_name.folded_words)
                 name_rows.append((newest_row_number, source_name, folded_name, sorted_initials))
             row_and_record = (row_number_by_name[folded_name], waiting_name.record_id)
             spelling_by_row_and_record.setdefault(row_and_record, waiting_name.spelling)
@@ -118,10 +118,10 @@ class NameIndex:
 
     def _read_newest_row_number(self, source_name: str) -> int:
         """Return the newest row in the range of a source: each has its own."""
-        first_row_number = fold.get_first_name_row(source_name)
+        first_row_number = fold.get_first_name_id(source_name)
         (newest_row_number,) = self._db.execute(
             "SELECT coalesce(max(name_row), ?) FROM names WHERE name_row BETWEEN ? AND ?",
-            (first_row_number, first_row_number, first_row_number + fold.MAX_ROWS_PER_SOURCE),
+            (first_row_number, first_row_number, first_row_number + fold.MAX_NAMES_PER_SOURCE),
         ).fetchone()
         return int(newest_row_number)
 

@@ -24,7 +24,7 @@ def is_same_as_stored(stored_row: Row, record_json: str) -> bool:
 
 def format_loader_and_revision(parsed_record: ParsedRecord, format_id: str) -> str:
     """Return what is stored of a record's writer: loader, version and the source's revision."""
-    return "partial" if parsed_record.partial else f"{format_id}@{parsed_record.revision or ''}"
+    return "partial" if parsed_record.is_partial else f"{format_id}@{parsed_record.revision or ''}"
 
 
 def format_link_writer(parsed_record: ParsedRecord, format_id: str) -> str:
@@ -32,7 +32,7 @@ def format_link_writer(parsed_record: ParsedRecord, format_id: str) -> str:
     loader_name = format_id.partition("/")[0]
     # A file that knows only a part, such as one version of a text, speaks for that part alone.
     part_name = parsed_record.text.part if parsed_record.text else "listed"
-    return f"{loader_name}#{part_name}" if parsed_record.partial else loader_name
+    return f"{loader_name}#{part_name}" if parsed_record.is_partial else loader_name
 
 
 def is_stored_up_to_date(stored_row: Row, parsed_record: ParsedRecord, format_id: str) -> bool:

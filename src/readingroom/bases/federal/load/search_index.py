@@ -8,17 +8,22 @@ from itertools import chain
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema.columns import read_column_values
-from readingroom.bases.federal.schema.entries import AnyRecord, ParsedRecord, RecordText, SearchHead
+from readingroom.bases.federal.schema.entries import (
+    AnyRecord,
+    ParsedRecord,
+    RecordText,
+    SearchableFields,
+)
 from readingroom.bases.federal.schema.lengths import (
     MAX_FACET_BYTES,
     MAX_SEARCHED_CHARS,
-    check_id,
-    check_lengths,
-    cut_facet,
+    check_id_length,
+    check_value_lengths,
+    cut_facet_value,
 )
 from readingroom.bases.federal.schema.records import Record
-from readingroom.bases.federal.search.full_text import index_passages, prepare_passage_words
-from readingroom.engine.chunking import Span, split
+from readingroom.bases.federal.search.full_text import index_passages, make_passage_words_writer
+from readingroom.engine.chunking import Span, split_into_spans
 from readingroom.storage.database import Database, Row
 
 PassageRow = tuple[int, str, str, str, str]
@@ -87,7 +92,7 @@ class SearchIndex:
         row_count = sum(row_batch.write_rows() for row_batch in self._batches)
         if passage_rows and self._db.dialect.engine == "postgres":
             # Without reading them back: what is written is committed with its words.
-            write_passage_words = prepare_passage_words(
+            write_passage_words = make_passage_words_writer(
                 [(chunk_number, *field_texts) for chunk_number, _, *field_texts in passage_rows]
             )
             self._db.run_in_background(partial(write_passage_words, self._db))
@@ -124,7 +129,7 @@ class SearchIndex:
     def put_search_head(
         self,
         record: AnyRecord,
-        search_head: SearchHead,
+        searchable_fields: SearchableFields,
         parsed_record: ParsedRecord,
         stored_row: Row | None,
     ) -> None:
@@ -138,12 +143,18 @@ class SearchIndex:
             parsed_record.facets, document_number, is_new_document=existing_document_number is None
         )
         # Title and action stand in the first passage only: in each, they would count several times.
-        first_span, *other_spans = split(search_head.abstract) or [Span(0, 0)]
-        first_abstract = first_span.cut_from(search_head.abstract)
+        first_span, *other_spans = split_into_spans(searchable_fields.abstract) or [Span(0, 0)]
+        first_abstract = first_span.cut_from(searchable_fields.abstract)
         passages = [
-            (first_span.start_offset, search_head.title, first_abstract, search_head.action, ""),
+            (
+                first_span.start_offset,
+                searchable_fields.title,
+                first_abstract,
+                searchable_fields.action,
+                "",
+            ),
             *(
-                (span.start_offset, "", span.cut_from(search_head.abstract), "", "")
+                (span.start_offset, "", span.cut_from(searchable_fields.abstract), "", "")
                 for span in other_spans
             ),
         ]
@@ -180,14 +191,16 @@ class SearchIndex:
         }
         for facet_row in facet_rows:
             all_facets.setdefault(facet_row["field"], []).append(facet_row["value"])
-        assert parsed_record.head is not None
-        title_lines = dict.fromkeys((*parsed_record.head.title.split("\n"), *other_titles))
-        search_head = replace(parsed_record.head, title="\n".join(title_lines))
+        assert parsed_record.searchable_fields is not None
+        title_lines = dict.fromkeys(
+            (*parsed_record.searchable_fields.title.split("\n"), *other_titles)
+        )
+        searchable_fields = replace(parsed_record.searchable_fields, title="\n".join(title_lines))
         document_row = self._db.execute(
             "SELECT doc FROM documents WHERE id = ?", (record.id,)
         ).fetchone()
         self.put_search_head(
-            record, search_head, replace(parsed_record, facets=all_facets), document_row
+            record, searchable_fields, replace(parsed_record, facets=all_facets), document_row
         )
         self._db.execute(
             "UPDATE documents SET published_at = ? WHERE id = ?", (published_at, record.id)
@@ -349,7 +362,8 @@ class SearchIndex:
 
     def _index_text(self, document_number: int, body_text: str, stored_row: Row | None) -> None:
         passages = [
-            (span.start_offset, "", "", "", span.cut_from(body_text)) for span in split(body_text)
+            (span.start_offset, "", "", "", span.cut_from(body_text))
+            for span in split_into_spans(body_text)
         ]
         existing_row_by_ordinal = (
             self._read_chunks(document_number, "text") if stored_row is not None else {}
@@ -364,26 +378,31 @@ def cut_searched_values(parsed_record: ParsedRecord) -> tuple[ParsedRecord, list
     """
     record, cut_notes = parsed_record.record, list[str]()
     if isinstance(record, Record):  # else it was checked before it was packed
-        check_lengths(record.id, record.source, read_column_values(record))
+        check_value_lengths(record.id, record.source, read_column_values(record))
     for link in parsed_record.links:
-        check_id(link.id, record.id, "the id of a record that it names")
+        check_id_length(link.id, record.id, "the id of a record that it names")
     if parsed_record.text:
-        check_id(parsed_record.text.part, record.id, "the name of its text")
-    search_head, facets = parsed_record.head, parsed_record.facets
-    if search_head and max(len(search_head.title), len(search_head.action)) > MAX_SEARCHED_CHARS:
-        search_head = _cut_head(record.id, search_head, cut_notes)
+        check_id_length(parsed_record.text.part, record.id, "the name of its text")
+    searchable_fields, facets = parsed_record.searchable_fields, parsed_record.facets
+    if (
+        searchable_fields
+        and max(len(searchable_fields.title), len(searchable_fields.action)) > MAX_SEARCHED_CHARS
+    ):
+        searchable_fields = _cut_head(record.id, searchable_fields, cut_notes)
     # Letters are counted first, in passing: hardly any record has a value as long as that.
     if 4 * max(map(len, chain.from_iterable(facets.values())), default=0) > MAX_FACET_BYTES:
         facets = _cut_facets(record.id, facets, cut_notes)
     if cut_notes:
-        parsed_record = replace(parsed_record, head=search_head, facets=facets)
+        parsed_record = replace(parsed_record, searchable_fields=searchable_fields, facets=facets)
     return parsed_record, cut_notes
 
 
-def _cut_head(record_id: str, search_head: SearchHead, cut_notes: list[str]) -> SearchHead:
+def _cut_head(
+    record_id: str, searchable_fields: SearchableFields, cut_notes: list[str]
+) -> SearchableFields:
     for part_noun, part_text in (
-        ("title", search_head.title),
-        ("latest action", search_head.action),
+        ("title", searchable_fields.title),
+        ("latest action", searchable_fields.action),
     ):
         if len(part_text) > MAX_SEARCHED_CHARS:
             cut_notes.append(
@@ -391,9 +410,9 @@ def _cut_head(record_id: str, search_head: SearchHead, cut_notes: list[str]) -> 
                 f"whole and searched by its first {MAX_SEARCHED_CHARS:,}"
             )
     return replace(
-        search_head,
-        title=search_head.title[:MAX_SEARCHED_CHARS],
-        action=search_head.action[:MAX_SEARCHED_CHARS],
+        searchable_fields,
+        title=searchable_fields.title[:MAX_SEARCHED_CHARS],
+        action=searchable_fields.action[:MAX_SEARCHED_CHARS],
     )
 
 
@@ -402,7 +421,7 @@ def _cut_facets(
 ) -> dict[str, Sequence[str]]:
     searched_facets: dict[str, Sequence[str]] = {}
     for facet_name, facet_values in facets.items():
-        searched_facets[facet_name] = [cut_facet(facet_value) for facet_value in facet_values]
+        searched_facets[facet_name] = [cut_facet_value(facet_value) for facet_value in facet_values]
         longest_value = max(facet_values, key=len, default="")
         if searched_facets[facet_name] != list(facet_values):
             cut_notes.append(

@@ -25,7 +25,7 @@ from readingroom.bases.federal.schema.entries import (
     AnyRecord,
     FileProblem,
     ParsedRecord,
-    dump_record,
+    dump_record_json,
 )
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Shape, Source
 from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
@@ -144,7 +144,7 @@ class Writer(StepWriter):
         )
         if waiting_row_count > self._max_waiting_rows:
             self._write_batches()
-        if not parsed_entry.partial:
+        if not parsed_entry.is_partial:
             write_result.add_record(parsed_entry.record)
             write_result.has_older_revision |= revisions.is_stored_newer(
                 stored_row, parsed_entry, format_id
@@ -159,7 +159,7 @@ class Writer(StepWriter):
         has_changed = self._put_unless_current(parsed_record, format_id, stored_row)
         if parsed_record.is_fallback and stored_row is not None:
             has_changed = self._merge_fallback(parsed_record, stored_row)
-        elif parsed_record.partial:
+        elif parsed_record.is_partial:
             self._put_additions(parsed_record, format_id, stored_row)
         if parsed_record.text and self._search_index.put_text_version(
             parsed_record.record, parsed_record.text, format_id, stored_row
@@ -331,13 +331,13 @@ class Writer(StepWriter):
     ) -> bool:
         record = parsed_record.record
         if stored_row is not None and (
-            parsed_record.partial
+            parsed_record.is_partial
             or revisions.is_stored_up_to_date(stored_row, parsed_record, format_id)
         ):
-            if not parsed_record.partial:
+            if not parsed_record.is_partial:
                 self._advance_date(record, stored_row)
             return False
-        record_json = dump_record(record)
+        record_json = dump_record_json(record)
         loader_and_revision = revisions.format_loader_and_revision(parsed_record, format_id)
         if stored_row is None:
             self._record_rows.add_record(record, record_json, loader_and_revision)
@@ -348,17 +348,20 @@ class Writer(StepWriter):
                     WHERE id = ?""",
                 (record_json, loader_and_revision, record.id),
             )
-        if not parsed_record.partial:
+        if not parsed_record.is_partial:
             self._put_children(parsed_record, stored_row)
         if SOURCES_BY_NAME[record.source].has_names:
             if stored_row is not None:
                 self._name_index.delete_names(record.id)
             self._name_index.put_names(record, parsed_record.names or list_titles(record))
-        if parsed_record.head and SOURCES_BY_NAME[record.source].shape is not Shape.REGISTRY:
+        if (
+            parsed_record.searchable_fields
+            and SOURCES_BY_NAME[record.source].shape is not Shape.REGISTRY
+        ):
             self._search_index.put_search_head(
-                record, parsed_record.head, parsed_record, stored_row
+                record, parsed_record.searchable_fields, parsed_record, stored_row
             )
-        if not parsed_record.partial:
+        if not parsed_record.is_partial:
             self._put_links(parsed_record, format_id, stored_row)
         if stored_row is not None and stored_row["status"] != "active":
             self._search_index.index_returned_text(record, stored_row)
@@ -379,7 +382,7 @@ class Writer(StepWriter):
             return False
         stored_fields = from_json(stored_row["record"])
         merged_fields = revisions.merge_fields(
-            stored_fields, from_json(dump_record(parsed_record.record))
+            stored_fields, from_json(dump_record_json(parsed_record.record))
         )
         self._record_rows.write_rows()  # its rows refer to people that the file names
         self._child_rows.write_rows()
@@ -397,7 +400,7 @@ class Writer(StepWriter):
             f"UPDATE {parsed_record.record.source} SET record = ? WHERE id = ?",
             (to_json(merged_fields).decode(), parsed_record.record.id),
         )
-        if parsed_record.head:
+        if parsed_record.searchable_fields:
             self._search_index.add_titles_and_facets(
                 parsed_record, merged_fields["published_at"], merged_fields["short_titles"]
             )
@@ -425,12 +428,13 @@ class Writer(StepWriter):
     def _withdraw_older_filings(self, record: AnyRecord) -> None:
         """Withdraw all but the newest filing of a series; the newest succeeds the others."""
         record_source = SOURCES_BY_NAME[record.source]
-        if record_source.series_column is None:
+        series_column_name = record_source.series_column_name
+        if series_column_name is None:
             return
         self._record_rows.write_rows()
         newest_filing_row, *older_filing_rows = self._db.execute(
-            f"""SELECT id, status FROM {record_source.name} WHERE {record_source.series_column} =
-                    (SELECT {record_source.series_column} FROM {record_source.name} WHERE id = ?)
+            f"""SELECT id, status FROM {record_source.name} WHERE {series_column_name} =
+                    (SELECT {series_column_name} FROM {record_source.name} WHERE id = ?)
                 ORDER BY record ->> 'posted_at' DESC NULLS LAST, id DESC""",
             (record.id,),
         ).fetchall()

@@ -15,7 +15,7 @@ from readingroom.bases.federal.formats.parts.xml import (
     parse_iso_date,
     strip_html,
 )
-from readingroom.bases.federal.schema.congress import BILL_LABELS, get_first_day
+from readingroom.bases.federal.schema.congress import BILL_LABELS, get_first_day_of_congress
 from readingroom.bases.federal.schema.entries import (
     RecordLink,
 )
@@ -204,7 +204,7 @@ def _find_roll_call_ids(action_text: str, action_date: str, congress: int) -> It
     if not action_date:
         return
     # The words name no session. The first is that of the year in which the Congress began.
-    session_number = 1 if int(action_date[:4]) <= get_first_day(congress).year else 2
+    session_number = 1 if int(action_date[:4]) <= get_first_day_of_congress(congress).year else 2
     for house_vote_number, senate_vote_number in _ROLL_CALL_PATTERN.findall(action_text):
         yield make_vote_id(
             "house" if house_vote_number else "senate",

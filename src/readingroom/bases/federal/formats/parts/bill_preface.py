@@ -80,7 +80,7 @@ def _parse_member_fields(sponsor_element: Element) -> dict[str, Any]:
     printed_name = _HONORIFIC_PATTERN.sub("", find_text(sponsor_element) or "")
     state_match = _OF_STATE_PATTERN.search(printed_name)
     state_code = (
-        load_vocabulary().codes_by_state_words.get(tuple(state_match[1].lower().split()))
+        load_vocabulary().code_by_state_words.get(tuple(state_match[1].lower().split()))
         if state_match
         else None
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
-from readingroom.bases.federal.schema.congress import get_first_day
+from readingroom.bases.federal.schema.congress import get_first_day_of_congress
 from readingroom.bases.federal.schema.records import BillAction, BillOutcome, BillStage
 
 # What the Library of Congress calls these steps. The words stand in files that have no codes.
@@ -132,5 +132,5 @@ def _determine_outcome(
     if needed_chambers and needed_chambers <= reached_steps:
         return "adopted"
     # What is not done when a Congress ends is done no more; an older file cannot know.
-    next_congress_start_day = get_first_day(congress + 1).isoformat()
+    next_congress_start_day = get_first_day_of_congress(congress + 1).isoformat()
     return "died" if as_of and as_of >= next_congress_start_day else "pending"

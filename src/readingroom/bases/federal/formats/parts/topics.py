@@ -108,7 +108,7 @@ def build_topic(
         else []
     )
     return ParsedRecord(
-        topic_record, partial=parent_topic_name is None, names=(topic_name,), links=parent_links
+        topic_record, is_partial=parent_topic_name is None, names=(topic_name,), links=parent_links
     )
 
 
