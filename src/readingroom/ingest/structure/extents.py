@@ -178,8 +178,16 @@ def _is_row_of_announced_table(typography: Typography, line_index: int) -> bool:
 
 
 def _is_bold_prose(typography: Typography, line_index: int) -> bool:
-    prose_line = typography.lines[line_index].line
-    return prose_line.is_bold and len(prose_line.text) >= 0.7 * typography.usual_line_length
+    """Whether a line of text is bold, and not only the mark or the words that it begins with."""
+    prose_line, next_line_index = typography.lines[line_index].line, line_index + 1
+    does_paragraph_go_on = next_line_index < len(
+        typography.lines
+    ) and not typography.is_block_start(next_line_index)
+    return (
+        prose_line.is_bold
+        and len(prose_line.text) >= 0.7 * typography.usual_line_length
+        and (not does_paragraph_go_on or typography.lines[next_line_index].line.is_bold)
+    )
 
 
 def _is_plain_prose(typography: Typography, line_index: int) -> bool:

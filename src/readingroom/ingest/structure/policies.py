@@ -146,6 +146,7 @@ def _find_number_heading_line_indexes(typography: Typography) -> set[int]:
         for flow_line in typography.lines
         for policy_number in _NUMBER_MENTION_PATTERN.findall(flow_line.line.text)
     }
+    # Some of the numbers that the text names may be other plans'.
     are_policies = (
         3 * len(policy_numbers) >= 2 * len({*numbers_by_line_index.values()})
         and len(policy_numbers & mentioned_numbers) >= _MIN_MENTIONED_POLICIES

@@ -348,6 +348,7 @@ def _is_footnote_line(typography: Typography, line_index: int) -> bool:
 
 def does_text_announce_table(typography: Typography, last_line_index: int) -> bool:
     """Return whether the paragraph that ends on a line leads to what stands below it."""
+    # The word that announces need not stand on the last line of its sentence.
     first_line_index = last_line_index
     while last_line_index - first_line_index < _MAX_ANNOUNCING_LINES - 1 and not (
         typography.is_block_start(first_line_index)

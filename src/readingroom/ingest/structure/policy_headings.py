@@ -153,6 +153,7 @@ def _exclude_numbered_clauses(
         typography.lines[policy_heading.heading_index].line.text
         for policy_heading in policy_headings
     ]
+    # Other plans head policies `S1.1`, without a `Policy S1` above them.
     worded_codes = {
         policy_heading.ref.partition("Policy ")[2]
         for policy_heading, heading_text in zip(policy_headings, heading_texts, strict=True)

@@ -268,6 +268,7 @@ def _widen_frame_to_rules(
 
     So the outer side of a table reaches on where it is also the side of a box below or above.
     """
+    # A hostile page could have thousands, and each is compared with each.
     if len(horizontal_rules) > _MAX_BOX_PIECES or len(vertical_rules) > _MAX_BOX_PIECES:
         return frame
     rules_along_top = [
