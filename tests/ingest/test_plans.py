@@ -268,6 +268,7 @@ UNMARKED_COUNCIL_PLANS = (
     *("estershire_minerals_and_waste_plan", "east_merrow_local_plan_2031"),
     "ellerdene_and_moorside_joint_local_plan",
     *("thornhythe_local_plan_2041", "ottersdale_site_allocations_and_development_management"),
+    *("city_of_aldminster_city_plan_2040", "lower_hartwell_neighbourhood_plan_2038"),
 )
 
 
