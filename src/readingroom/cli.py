@@ -30,10 +30,12 @@ class _LazyGroup(click.Group):
     """Imports a verb when it is run, and the list of bases when a verb may be one of theirs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        group_names = [
-            spec.name for spec in import_reference("readingroom.bases:BASES").values() if spec.cli
+        base_group_names = [
+            base_spec.name
+            for base_spec in import_reference("readingroom.bases:BASES").values()
+            if base_spec.cli
         ]
-        return sorted([*_COMMAND_NAMES, *group_names])
+        return sorted([*_COMMAND_NAMES, *base_group_names])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _COMMAND_NAMES:
@@ -42,8 +44,8 @@ class _LazyGroup(click.Group):
                 f"readingroom.commands.{module_name}:{module_name}"
             )
             return command
-        spec = import_reference("readingroom.bases:BASES").get(cmd_name)
-        return spec.cli.import_value() if spec and spec.cli else None
+        base_spec = import_reference("readingroom.bases:BASES").get(cmd_name)
+        return base_spec.cli.import_value() if base_spec and base_spec.cli else None
 
 
 @click.group(

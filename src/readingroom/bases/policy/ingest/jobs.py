@@ -12,7 +12,7 @@ from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.core.progress import no_progress
 from readingroom.core.work_slots import TurnQueue
 from readingroom.storage.errors import RegistryUnavailable
@@ -56,10 +56,10 @@ class IngestionQueue:
         """Queue a revision whose file is in place; returns the job's id."""
         if revision.revision_id not in self._queued_ids:
             self._queued_ids.add(revision.revision_id)
-            self._queue.put_item(current_caller.get(), revision)
+            self._queue.put_item(current_caller_id.get(), revision)
         return f"ingest:{revision.revision_id}"
 
-    async def _queue_unfinished_revisions(self, skips_recent: bool = False) -> None:
+    async def _queue_unfinished_revisions(self, skips_recent_revisions: bool = False) -> None:
         """Queue what waits; with `skips_recent`, not what its own process may be about to begin."""
         await self._ingestion.finish_interrupted_changes(no_progress)
         policies = await self._registry.list_policies()
@@ -68,7 +68,7 @@ class IngestionQueue:
             for revision in revisions:
                 is_recent = self._ingestion.get_now() - revision.created_at < _MIN_ABANDONED_AGE
                 if revision.status == RevisionStatus.PROCESSING and not (
-                    skips_recent and is_recent
+                    skips_recent_revisions and is_recent
                 ):
                     self.queue_revision(revision)
 
@@ -77,7 +77,7 @@ class IngestionQueue:
         while True:
             await anyio.sleep(_RETRY_SECONDS)
             try:
-                await self._queue_unfinished_revisions(skips_recent=True)
+                await self._queue_unfinished_revisions(skips_recent_revisions=True)
             except KnowledgeError as error:
                 logger.error("%s; trying again", error.message)
 
