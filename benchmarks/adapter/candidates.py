@@ -28,7 +28,7 @@ from readingroom.console.sample import open_sample_settings
 from readingroom.core.filters import FilterFields
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
-from readingroom.engine.chunking import split
+from readingroom.engine.chunking import split_into_spans
 from readingroom.engine.context import make_heading_context, prepend_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex
@@ -165,7 +165,7 @@ def _split_guidance() -> Iterator[tuple[str, str, str]]:
     corpus = planning.SHARED / "retrieval" / "govuk" / "corpus.jsonl"
     for row in map(json.loads, corpus.read_text("utf-8").splitlines()):
         page = row["id"].split("#")[0].rsplit("/", 1)[1].replace("-", " ")
-        for number, span in enumerate(split(row["text"])):
+        for number, span in enumerate(split_into_spans(row["text"])):
             yield f"{row['id']}|{number}", span.cut_from(row["text"]), page
 
 
@@ -211,7 +211,7 @@ def _record_passages() -> Iterator[list[tuple[str, str, float]]]:
         )
         return list(passages)
 
-    with _replace_function(federal_ranking, "look_again", record):
+    with _replace_function(federal_ranking, "rerank_first_passages", record):
         yield recorded
 
 

@@ -49,18 +49,18 @@ class Readings:
         for row in rows:
             log_odds[int(numbers[row])][int(candidates[row])] = float(values[row])
         decline, named_score, read_count = (
-            DEFAULT_CALIBRATION.decline,
+            DEFAULT_CALIBRATION.decline_per_fit,
             np.inf,
             MAX_PASSAGES_READ_AGAIN,
         )
         if corpus_name == "sample":  # the desk's
             decline, named_score = (
-                desk_ranking._SCORE_CALIBRATION.decline,
+                desk_ranking._SCORE_CALIBRATION.decline_per_fit,
                 desk_ranking._NAMED_SCORE,
             )
             read_count = desk_ranking._MAX_HITS_READ_AGAIN
         elif corpus_name == "guidance":
-            decline = guidance_index._CALIBRATION.decline
+            decline = guidance_index._CALIBRATION.decline_per_fit
         return cls(questions, log_odds, decline, named_score, read_count)
 
     def find_places(self, numbers: Sequence[int], weight: float) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.adapter.comparison import ASKED, Readings
 from benchmarks.engine.answers import regress
-from readingroom.engine.confidence import NOTHING_CLOSE_SCORE
+from readingroom.engine.confidence import MIN_CLOSE_SCORE
 from readingroom.engine.second_look import to_log_odds
 from readingroom.federation.evaluation import measure_auroc
 
@@ -153,7 +153,7 @@ def _describe_judgement(
         values = [value for kind, value in of_desk if kind == other]
         flags = [*[True] * len(answerable), *[False] * len(values)]
         words.append(f"AUROC {other} {measure_auroc([*answerable, *values], flags):.3f}")
-    cut = to_log_odds(NOTHING_CLOSE_SCORE)
+    cut = to_log_odds(MIN_CLOSE_SCORE)
     for kind in _SHARES:
         values = [v for read, v in zip(reads, log_odds, strict=True) if read.kind == kind]
         words.append(f"{kind} called none {np.mean(np.array(values) < cut):.3f}")
