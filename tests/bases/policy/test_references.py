@@ -56,7 +56,9 @@ def make_plan_of_two_kinds() -> bytes:
 
 
 @pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
+async def library(
+    engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PolicyLibrary]:
     paragraphs = [f"{FILLER} It concerns {topic}." for topic in TOPICS * 15]
     framework = make_policy_pdf(
         [(f"Chapter of {topic}", paragraphs[i::8]) for i, topic in enumerate(TOPICS)]
