@@ -1,6 +1,19 @@
-"""Lets `python -m readingroom` stand for the `readingroom` command."""
+"""The program `readingroom`: heeds Ctrl-C first, then imports and runs the command line."""
 
-from readingroom.cli import main
+from readingroom.core.interrupts import run_program
+
+
+def main() -> None:
+    """Run the command line of this process, and exit."""
+    run_program(_run_command_line)
+
+
+def _run_command_line() -> None:
+    # Not at the top: to import it takes longer than somebody needs to press Ctrl-C.
+    from readingroom.cli import main as command_line
+
+    command_line()
+
 
 if __name__ == "__main__":
     main()

@@ -19,6 +19,7 @@ from readingroom.console.options import (
     tell_what_is_kept,
 )
 from readingroom.core import clock
+from readingroom.core.interrupts import change_kept_sentence, hold_off_interrupts
 from readingroom.core.settings import (
     CONFIGURATION_FILE,
     MODELS_FOLDER,
@@ -39,6 +40,7 @@ _IN_DATABASE_SENTENCE = (
     "Each base is in the database whole or not at all: run it again with --force, which replaces "
     "those that are"
 )
+_RESTORED_SENTENCE = "The backup is in place whole: check it with `readingroom doctor`"
 # What a restore leaves where it is.
 _NEVER_REPLACED_NAMES = (MODELS_FOLDER, CONFIGURATION_FILE)
 
@@ -81,7 +83,9 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
                 backup_manifest, backup_handler_by_base, settings, force
             )
             _move_keys_to_database(settings, staging_folder)
-            _move_restored_files(staging_folder, data_directory)
+            with hold_off_interrupts():
+                _move_restored_files(staging_folder, data_directory)
+                change_kept_sentence(_RESTORED_SENTENCE)
         finally:
             shutil.rmtree(staging_folder, ignore_errors=True)
     result_fields = {

@@ -55,6 +55,7 @@ from readingroom.console.options import (
     build_model,
     print_result,
     run_command,
+    tell_what_is_kept,
 )
 from readingroom.core.dates import parse_day
 from readingroom.core.modes import Mode
@@ -469,8 +470,12 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
     Paths are relative to FILE.
     """
-    imported_policies, failure_messages = prepare_import(file, settings)
-    import_report = run_command(ImportPolicies(policies=imported_policies), SPEC, settings)
+    with tell_what_is_kept(
+        "Policies and revisions that were in are kept: run the same command again to go on with "
+        "the others"
+    ):
+        imported_policies, failure_messages = prepare_import(file, settings)
+        import_report = run_command(ImportPolicies(policies=imported_policies), SPEC, settings)
     import_report["failed"] += failure_messages
     summary_line = (
         f"Added {len(import_report['policies_added'])} policies and "

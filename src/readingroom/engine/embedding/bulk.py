@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from readingroom.core.interrupts import shield_new_processes
 from readingroom.engine.embedding.tokens import RememberingTokenizer, TokenizedTexts
 
 if TYPE_CHECKING:
@@ -61,12 +62,16 @@ class TokenizingPool:
         remaining_batches = iter(batches)
         pending_results: deque[Future[TokenizedTexts]] = deque()
         for batch in islice(remaining_batches, 2 * self.process_count):
-            pending_results.append(self._executor.submit(_tokenize, list(batch)))
+            pending_results.append(self._submit(batch))
         while pending_results:
             tokenized_batch = pending_results.popleft().result()
             for batch in islice(remaining_batches, 1):
-                pending_results.append(self._executor.submit(_tokenize, list(batch)))
+                pending_results.append(self._submit(batch))
             yield tokenized_batch
+
+    def _submit(self, batch: Sequence[str]) -> Future[TokenizedTexts]:
+        with shield_new_processes():
+            return self._executor.submit(_tokenize, list(batch))
 
 
 def embed_stream(

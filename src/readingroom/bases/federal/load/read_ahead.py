@@ -30,6 +30,7 @@ from readingroom.bases.federal.schema.entries import (
 )
 from readingroom.bases.federal.schema.records import Record
 from readingroom.core import clock
+from readingroom.core.interrupts import shield_new_processes
 from readingroom.engine.embedding.machine import count_cores
 
 _MAX_BYTES_AHEAD = 4 * 1024 * 1024
@@ -258,7 +259,8 @@ class _ReadAhead:
             self._pool = self._pool or ProcessPoolExecutor(
                 1, _choose_process_context(), _start_worker
             )
-            return self._pool.submit(_parse_all, loader, raw_file, self._with_columns)
+            with shield_new_processes():
+                return self._pool.submit(_parse_all, loader, raw_file, self._with_columns)
         except (OSError, RuntimeError) as error:  # no process could be started, or it was killed
             self._has_pool_failed = True
             failed_future: Future[FileContents | str] = Future()
