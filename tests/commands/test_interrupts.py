@@ -158,8 +158,10 @@ def test_a_statement_that_the_interrupt_cancels_blames_no_database(
         "def work():\n"
         "    threading.Thread(target=fail).start()\n"
         "    os.kill(os.getpid(), signal.SIGINT); time.sleep(60)",
+        # As in the import of every dataclass; the interpreter remembers that one left it.
+        "def work(): exec('os.kill(os.getpid(), signal.SIGINT); time.sleep(60)')",
     ],
-    ids=["in a destructor", "as another error", "with a thread that fails"],
+    ids=["in a destructor", "as another error", "with a thread that fails", "in an exec"],
 )
 def test_an_interrupt_that_is_lost_on_its_way_is_told_all_the_same(swallowing: str) -> None:
     program = (

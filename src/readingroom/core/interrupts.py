@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -143,8 +143,7 @@ def _heed_interrupts() -> None:
     """Handle SIGINT here from now on, unless whoever started this process has it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _handle_interrupt)
-        # The interpreter forgets our handler before it ends, but not that a signal is ignored.
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+        atexit.register(_end_process)  # the first one, which is called last
         sys.unraisablehook = _handle_unraisable
         threading.excepthook = _handle_thread_exception
 
@@ -161,6 +160,18 @@ def _handle_interrupt(signal_number: int, frame: FrameType | None) -> None:
     if _interruption.cancel is None:
         raise KeyboardInterrupt
     _interruption.cancel()
+
+
+def _end_process() -> None:
+    """Keep the exit status: the interpreter would change it after an interrupt, or at another."""
+    # It forgets our handler before it ends, but not that a signal is ignored.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if _interruption.is_told:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        # Not left to the interpreter: it kills itself with SIGINT if a `KeyboardInterrupt` has left
+        # an `exec`, as there is one in the import of every dataclass, whoever caught it then.
+        os._exit(INTERRUPTED_STATUS)
 
 
 def _silence_others() -> None:
