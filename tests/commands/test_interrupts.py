@@ -163,8 +163,10 @@ def test_a_statement_that_the_interrupt_cancels_blames_no_database(
     ],
     ids=["in a destructor", "as another error", "with a thread that fails", "in an exec"],
 )
-def test_an_interrupt_that_is_lost_on_its_way_is_told_all_the_same(swallowing: str) -> None:
-    program = (
+def test_an_interrupt_that_is_lost_on_its_way_is_told_all_the_same(
+    swallowing: str, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(
         "import os, signal, sys, threading, time\n"
         f"{swallowing}\n"
         "from readingroom.core.interrupts import run_program\n"
@@ -175,7 +177,11 @@ def test_an_interrupt_that_is_lost_on_its_way_is_told_all_the_same(swallowing: s
         "run_program(lambda: cli.main(['work']))\n"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program], env=clean_environment(), capture_output=True, text=True
+        [sys.executable, "-m", "program"],
+        env=clean_environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     expected = "Stopped. Nothing was changed: run the same command again.\n"
     assert (ended.returncode, ended.stderr) == (130, expected)

@@ -151,7 +151,7 @@ def _heed_interrupts() -> None:
 def _handle_interrupt(signal_number: int, frame: FrameType | None) -> None:
     if _interruption.ended_status is not None:  # only the interpreter is left to end
         os._exit(_interruption.ended_status)
-    if _interruption.is_pressed and not _interruption.is_held_off:
+    if (_interruption.is_pressed and not _interruption.is_held_off) or _interruption.is_told:
         os._exit(tell_interruption())
     _interruption.is_pressed = True
     _silence_others()
