@@ -1,6 +1,12 @@
 """The program `readingroom`: heeds Ctrl-C first, then imports and runs the command line."""
 
-from readingroom.core.interrupts import run_program
+import signal
+
+if hasattr(signal, "pthread_sigmask"):  # not on Windows
+    # Until it is handled: even the next import would else end in a traceback.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+from readingroom.core.interrupts import run_program  # noqa: E402
 
 
 def main() -> None:

@@ -31,6 +31,7 @@ from readingroom.storage.archive import Manifest, unpack_archive
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty, StorageFailed
 from readingroom.storage.keys import KEYS_FILE, Key, KeyRing
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
+from readingroom.storage.postgres.preflight import check_database
 
 # Both are inside the data directory: on one file system, putting in place is a rename.
 STAGING_FOLDER = ".restoring"
@@ -62,6 +63,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     data_directory = settings.data
     backup_handler_by_base = load_backup_handlers()
     _check_directory_empty(data_directory, force)
+    check_database(settings)
     data_directory.mkdir(parents=True, exist_ok=True)
     staging_folder = data_directory / STAGING_FOLDER
     kept_sentence = _IN_DATABASE_SENTENCE if settings.database_url else _UNCHANGED_SENTENCE
@@ -74,7 +76,10 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         try:
             report_files = make_tenths_printer("unpacking: {} of {} files")
             backup_manifest = unpack_archive(
-                file, staging_folder, partial(_check_manifest, backup_handler_by_base), report_files
+                file,
+                staging_folder,
+                partial(_check_before_unpacking, backup_handler_by_base, settings, force),
+                report_files,
             )
             restored_keys = _restore_keys(staging_folder)
             has_key_file = (staging_folder / KEYS_FILE).exists()
@@ -134,6 +139,20 @@ def _lock_all_bases(
         for backup_handler in backup_handler_by_base.values():
             lock_stack.enter_context(backup_handler.lock_base(data_directory))
         yield
+
+
+def _check_before_unpacking(
+    backup_handler_by_base: dict[str, BaseBackup],
+    settings: RoomSettings,
+    may_replace: bool,
+    backup_manifest: Manifest,
+) -> None:
+    """Raise what `_check_manifest` raises, and `DataNotEmpty` for a database that is filled."""
+    _check_manifest(backup_handler_by_base, backup_manifest)
+    if not may_replace:
+        for base_name in backup_manifest.bases:
+            run_command_here = partial(run_base_command, base_name)
+            backup_handler_by_base[base_name].refuse_to_overwrite(settings, run_command_here)
 
 
 def _check_manifest(

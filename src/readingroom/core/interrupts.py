@@ -144,6 +144,8 @@ def _heed_interrupts() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _handle_interrupt)
         atexit.register(_end_process)  # the first one, which is called last
+    if hasattr(signal, "pthread_sigmask"):  # __main__ has blocked it until here
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         sys.unraisablehook = _handle_unraisable
         threading.excepthook = _handle_thread_exception
 

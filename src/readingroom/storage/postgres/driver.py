@@ -29,6 +29,8 @@ SCHEMA_NAME = "readingroom"
 
 _LITERAL_OR_PLACEHOLDER_PATTERN = re.compile(r"'[^']*'|\?")
 
+_URL_SCHEME_PATTERN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20})://")
+
 _CHECK_URL_ADVICE = (
     "check the URL of the database, and that its server runs, has that database and lets us in"
 )
@@ -104,6 +106,12 @@ def _check_url(url: str) -> None:
         is_readable = urlsplit(url).netloc.count("@") <= 1
     except (psycopg.ProgrammingError, ValueError):
         is_readable = False
+    url_scheme = _URL_SCHEME_PATTERN.match(url)
+    if url_scheme and url_scheme[1] not in ("postgresql", "postgres"):
+        raise InvalidSetting(
+            f"The URL of the database begins with {url_scheme[0]}, and only PostgreSQL is "
+            "known here: write postgresql://user:password@host/name"
+        )
     if not is_readable:
         raise InvalidSetting(
             "The URL of the database cannot be read: write postgresql://user:password@host/name, "
