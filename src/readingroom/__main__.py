@@ -6,7 +6,7 @@ if hasattr(signal, "pthread_sigmask"):  # not on Windows
     # Until it is handled: even the next import would else end in a traceback.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
-from readingroom.core.interrupts import run_program  # noqa: E402
+from readingroom.core.interrupts import run_program
 
 
 def main() -> None:

@@ -47,6 +47,7 @@ from readingroom.storage.errors import (
     InvalidKeyName,
     StorageFailed,
     StoreUnusable,
+    find_operator_detail,
 )
 
 CommandFunction = Callable[..., Any]
@@ -120,6 +121,8 @@ def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
     if was_interrupted():
         raise KeyboardInterrupt from error
     error_message = _name_options_in_message(error)
+    if operator_detail := find_operator_detail(error):
+        error_message = f"{error_message} ({operator_detail})"
     if as_json:
         error_fields = {"code": error.code, "message": error_message, "hint": dict(error.hint)}
         print_text(json.dumps({"error": error_fields}), to_stderr=True)

@@ -3,6 +3,7 @@
 The only module that imports psycopg, which an embedded room does not have installed.
 """
 
+import logging
 import re
 import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
+from readingroom.core import clock
 from readingroom.core.errors import InvalidSetting
 from readingroom.storage.dialect import POSTGRES, SqlDialect
 from readingroom.storage.errors import (
@@ -23,6 +25,8 @@ from readingroom.storage.errors import (
     DatabaseUnreachable,
     InvalidDatabaseValue,
 )
+
+logger = logging.getLogger(__name__)
 
 SCHEMA_NAME = "readingroom"
 """The schema that all tables are in, so that they can share a database with others'."""
@@ -44,8 +48,24 @@ _ADVICE_BY_SQL_STATE = {
     "53300": "raise max_connections of the server, or run fewer processes",
 }
 """What to do about errors that whoever runs the database can mend, by their codes."""
-# An error of connecting has no code.
-_SERVER_FULL_PHRASES = ("too many clients", "too many connections", "remaining connection slots")
+_SERVER_FULL_REASON = "it has no connection left"
+# An error of connecting has no code, and names the address, the role or the database.
+_REASON_BY_PHRASE = {
+    "too many clients": _SERVER_FULL_REASON,
+    "too many connections": _SERVER_FULL_REASON,
+    "remaining connection slots": _SERVER_FULL_REASON,
+    "timeout": "it did not answer in time",
+    "timed out": "it did not answer in time",
+    "refused": "nothing listens there",
+    "No such file": "nothing listens there",
+    "authentication failed": "it does not accept the password",
+    "pg_hba.conf": "it does not let us in from here",
+    "does not exist": "the database or the role of the URL does not exist",
+    "resolve": "the name of its host is not known",
+    "the database system is": "it is starting or stopping",
+}
+_SECONDS_BETWEEN_LOG_LINES = 60.0
+_logged_at_by_text: dict[str, float] = {}
 _CONNECT_SECONDS = 10
 # A peer that vanished without a word is given up after about a minute.
 _KEEPALIVE_OPTIONS: dict[str, Any] = {
@@ -79,11 +99,39 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
             **_KEEPALIVE_OPTIONS,
         )
     except psycopg.Error as error:
-        is_server_full = any(phrase in str(error) for phrase in _SERVER_FULL_PHRASES)
-        advice = _ADVICE_BY_SQL_STATE["53300"] if is_server_full else _CHECK_URL_ADVICE
-        raise DatabaseUnreachable(f"{_describe_database_error(error)}; {advice}") from error
+        raise _make_connect_error(error) from error
     _check_encoding(connection)
     return connection
+
+
+def _make_connect_error(error: psycopg.Error) -> DatabaseUnreachable:
+    """Return an error whose message has no address: callers of a server see it."""
+    driver_text = str(error)
+    reason = next(
+        (
+            known_reason
+            for phrase, known_reason in _REASON_BY_PHRASE.items()
+            if phrase in driver_text
+        ),
+        "the connection failed",
+    )
+    is_server_full = reason == _SERVER_FULL_REASON
+    advice = _ADVICE_BY_SQL_STATE["53300"] if is_server_full else _CHECK_URL_ADVICE
+    unreachable = DatabaseUnreachable(f"The database cannot be reached: {reason}; {advice}")
+    unreachable.operator_detail = _describe_database_error(error)
+    _log_connect_error(unreachable.operator_detail)
+    return unreachable
+
+
+def _log_connect_error(driver_text: str) -> None:
+    """Log why no connection could be opened, at most once a minute: many may be tried."""
+    now_seconds = clock.unix_seconds()
+    if now_seconds - _logged_at_by_text.get(driver_text, 0.0) > _SECONDS_BETWEEN_LOG_LINES:
+        _logged_at_by_text.clear()  # one of the last minute is enough to know
+        _logged_at_by_text[driver_text] = now_seconds
+        # Without handlers this is the shell, whose user is told by the error itself.
+        if logging.getLogger().handlers:
+            logger.warning("No connection to the database: %s", driver_text)
 
 
 def _check_encoding(connection: Any) -> None:
