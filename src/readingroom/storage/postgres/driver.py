@@ -73,6 +73,11 @@ _KEEPALIVE_OPTIONS: dict[str, Any] = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
 }
+# The server does the same with us: our locks go with the connection, and others wait for them.
+_SERVER_KEEPALIVE_OPTIONS = "".join(
+    f" -c tcp_{option_name}={option_value}"
+    for option_name, option_value in _KEEPALIVE_OPTIONS.items()
+)
 
 
 def connect(url: str) -> "PostgresConnection":
@@ -95,7 +100,8 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
             connect_timeout=_CONNECT_SECONDS,
             application_name="readingroom",
             # Comparisons are of bytes, days are written as ISO 8601, whatever the server's habits.
-            options=f"-c search_path={search_path} -c datestyle=ISO -c timezone=UTC{access_option}",
+            options=f"-c search_path={search_path} -c datestyle=ISO -c timezone=UTC"
+            f"{_SERVER_KEEPALIVE_OPTIONS}{access_option}",
             **_KEEPALIVE_OPTIONS,
         )
     except psycopg.Error as error:
