@@ -42,7 +42,8 @@ _TRY_AGAIN_ADVICE = "try again when the database answers"
 _ADVICE_BY_SQL_STATE = {
     "25006": "this server only reads, as a standby does: name the one that writes in the URL, or "
     "both with target_session_attrs=read-write",
-    "42501": "give the role of the URL the right to it, or name the owner of the tables there",
+    "42501": "give the role of the URL the right to it, or name the owner of the tables there; "
+    "`readingroom doctor` names each right that is missing, with the SQL that gives it",
     "53100": "make room on the disk of the database, then try again",
     "53200": "give the database more memory, or try again when it has less to do",
     "53300": "raise max_connections of the server, or run fewer processes",
