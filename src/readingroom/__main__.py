@@ -6,7 +6,8 @@ if hasattr(signal, "pthread_sigmask"):  # not on Windows
     # Until it is handled: even the next import would else end in a traceback.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
-from readingroom.core.interrupts import run_program
+from readingroom.core.imports import import_reference
+from readingroom.interrupts import run_program
 
 
 def main() -> None:
@@ -15,10 +16,8 @@ def main() -> None:
 
 
 def _run_command_line() -> None:
-    # Not at the top: to import it takes longer than somebody needs to press Ctrl-C.
-    from readingroom.cli import main as command_line
-
-    command_line()
+    # To import it takes longer than somebody needs to press Ctrl-C.
+    import_reference("readingroom.cli:main")()
 
 
 if __name__ == "__main__":

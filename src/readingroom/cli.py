@@ -10,7 +10,7 @@ import click
 
 from readingroom import __version__
 from readingroom.core.imports import import_reference
-from readingroom.core.interrupts import begin_command, tell_interruption, was_interrupted
+from readingroom.interrupts import begin_command, tell_interruption, was_interrupted
 
 _COMMAND_NAMES = (
     "serve",

@@ -169,7 +169,7 @@ def test_an_interrupt_that_is_lost_on_its_way_is_told_all_the_same(
     (tmp_path / "program.py").write_text(
         "import os, signal, sys, threading, time\n"
         f"{swallowing}\n"
-        "from readingroom.core.interrupts import run_program\n"
+        "from readingroom.interrupts import run_program\n"
         "from readingroom import cli\n"
         "cli.main.callback = None\n"
         "import click\n"

@@ -263,6 +263,8 @@ def _migrate_keys(settings: RoomSettings, target_settings: RoomSettings) -> int:
         key_row for key_row in own_key_ring.read_rows() if key_row[0] not in known_key_names
     ]
     target_key_ring.insert_rows(new_rows)
+    if own_key_ring.is_closed():
+        target_key_ring.close_room()
     return len(new_rows)
 
 

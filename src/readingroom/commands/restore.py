@@ -19,13 +19,13 @@ from readingroom.console.options import (
     tell_what_is_kept,
 )
 from readingroom.core import clock
-from readingroom.core.interrupts import change_kept_sentence, hold_off_interrupts
 from readingroom.core.settings import (
     CONFIGURATION_FILE,
     MODELS_FOLDER,
     SAMPLE_MARK_FILE,
     RoomSettings,
 )
+from readingroom.interrupts import change_kept_sentence, hold_off_interrupts
 from readingroom.protocol.backup import BaseBackup
 from readingroom.storage.archive import Manifest, unpack_archive
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty, StorageFailed

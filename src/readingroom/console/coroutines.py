@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from readingroom.core.interrupts import cancel_on_interrupt, was_interrupted
+from readingroom.interrupts import cancel_on_interrupt, was_interrupted
 
 ResultT = TypeVar("ResultT")
 

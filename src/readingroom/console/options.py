@@ -22,12 +22,6 @@ from readingroom.core.errors import (
     UnknownSource,
     validate_model,
 )
-from readingroom.core.interrupts import (
-    CHANGES_KEPT_SENTENCE,
-    NOTHING_CHANGED_SENTENCE,
-    keep_after_interrupt,
-    was_interrupted,
-)
 from readingroom.core.progress import ReportProgress, ReportProgressSync
 from readingroom.core.settings import (
     MODELS_FOLDER,
@@ -37,6 +31,12 @@ from readingroom.core.settings import (
     is_sample,
 )
 from readingroom.core.text import escape_control_characters
+from readingroom.interrupts import (
+    CHANGES_KEPT_SENTENCE,
+    NOTHING_CHANGED_SENTENCE,
+    keep_after_interrupt,
+    was_interrupted,
+)
 from readingroom.net.errors import InvalidPath
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import write_sample_state

@@ -74,6 +74,10 @@ CREATE TABLE IF NOT EXISTS worker_keys (
     created_at TEXT NOT NULL
 ) STRICT
 """
+_HAS_SECRET_SQL = "SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"
+_CLOSED = 1
+# In the file's header, where no table changes: revoking the last key does not open the room.
+_MARK_CLOSED_SQL = f"PRAGMA user_version = {_CLOSED}"
 _SUBJECT_INDEX_SQL = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
 
 # OpenID Connect allows no longer one.
@@ -190,6 +194,8 @@ class KeyRing:
     def insert_rows(self, key_rows: list[KeyRow]) -> None:
         """Add keys, all or none. Raise `KeyExists`."""
         with self._open_writer() as db:
+            if has_secret_rows(key_rows):
+                db.execute(_MARK_CLOSED_SQL)
             key_name = ""
             try:
                 for key_row in key_rows:
@@ -230,11 +236,14 @@ class KeyRing:
         """
         try:
             key_rows = _read_untrusted_rows(copied_file)
+            is_closed = _was_untrusted_file_closed(copied_file)
         except DatabaseError as error:
             raise BackupUnusable(f"The keys of the backup cannot be read: {error}") from error
         if not all(_is_valid_key_row(*key_row) for key_row in key_rows):
             raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
         self.insert_rows(key_rows)
+        if is_closed:
+            self.close_room()
         return [
             Key(key_name, created_at, subject, bool(is_read_only), bool(is_operator))
             for key_name, _, created_at, subject, is_read_only, is_operator in key_rows
@@ -249,6 +258,8 @@ class KeyRing:
         if not self.path.exists():
             raise make_key_not_found_error(key_name)
         with self._open_writer() as db:
+            if db.execute(_HAS_SECRET_SQL).fetchone():  # of a file that an older version has made
+                db.execute(_MARK_CLOSED_SQL)
             if db.execute("DELETE FROM api_keys WHERE name = ?", (key_name,)).rowcount == 0:
                 raise make_key_not_found_error(key_name)
             db.execute("DELETE FROM key_operators WHERE hash NOT IN (SELECT hash FROM api_keys)")
@@ -289,7 +300,24 @@ class KeyRing:
 
     def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""
-        return bool(self._query_keys_file("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
+        return bool(self._query_keys_file(_HAS_SECRET_SQL))
+
+    def is_closed(self) -> bool:
+        """Return whether a key is asked for: there is one, or was one, and nobody reopened it."""
+        return self.has_keys() or self._query_keys_file("PRAGMA user_version") == [(_CLOSED,)]
+
+    def close_room(self) -> None:
+        """Ask for a key from now on, also when there is none."""
+        with self._open_writer() as db:
+            db.execute(_MARK_CLOSED_SQL)
+
+    def reopen_room(self) -> None:
+        """Let a server that starts from now on be open. Raise `KeyExists` while there are keys."""
+        if self.has_keys():
+            raise make_keys_left_error()
+        if self.path.exists():
+            with self._open_writer() as db:
+                db.execute("PRAGMA user_version = 0")
 
     @contextmanager
     def _open_writer(self) -> Iterator[Database]:
@@ -408,6 +436,16 @@ class WorkerKeys:
             return db.execute(sql, sql_values).fetchall()
 
 
+def has_secret_rows(key_rows: list[KeyRow]) -> bool:
+    """Return whether one of the keys has a secret that can be sent."""
+    return any(subject is None for _, _, _, subject, _, _ in key_rows)
+
+
+def make_keys_left_error() -> KeyExists:
+    """Return the error of who would open a room that has keys."""
+    return KeyExists("There are keys: revoke them first, and then open the room")
+
+
 def check_key_name(key_name: str) -> None:
     """Raise `InvalidKeyName` for what cannot name a key."""
     if not _is_valid_key_name(key_name):
@@ -462,6 +500,11 @@ def _read_untrusted_rows(keys_path: Path) -> list[KeyRow]:
             f"SELECT name, hash, created_at, {subject_sql}, {read_only_sql}, {operator_sql} "
             "FROM api_keys ORDER BY name"
         ).fetchall()
+
+
+def _was_untrusted_file_closed(keys_path: Path) -> bool:
+    with closing(open_untrusted(keys_path)) as db:
+        return bool(db.execute("PRAGMA user_version").fetchone()[0] == _CLOSED)
 
 
 def _is_valid_key_row(

@@ -62,6 +62,7 @@ from readingroom.core.modes import Mode
 from readingroom.core.settings import RoomSettings
 from readingroom.storage.handover import hand_over_file
 
+_IMPORTED_KEPT_SENTENCE = "What was in is kept: run the same command again to go on with the rest"
 _NO_POLICIES_YET = "There are no policies yet: `readingroom policy add` registers one."
 
 
@@ -470,10 +471,7 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
     Paths are relative to FILE.
     """
-    with tell_what_is_kept(
-        "Policies and revisions that were in are kept: run the same command again to go on with "
-        "the others"
-    ):
+    with tell_what_is_kept(_IMPORTED_KEPT_SENTENCE):
         imported_policies, failure_messages = prepare_import(file, settings)
         import_report = run_command(ImportPolicies(policies=imported_policies), SPEC, settings)
     import_report["failed"] += failure_messages

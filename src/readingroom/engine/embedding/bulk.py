@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from readingroom.core.interrupts import shield_new_processes
 from readingroom.engine.embedding.tokens import RememberingTokenizer, TokenizedTexts
+from readingroom.interrupts import shield_new_processes
 
 if TYPE_CHECKING:
     from readingroom.engine.embedding.packed import PackedEncoder, PendingVectors

@@ -91,15 +91,15 @@ class KeyAuth:
         self.grants = grant_store
         """What holders of keys have allowed connected apps; None where apps cannot connect."""
         self._api_key = api_key.encode() if api_key else None
-        self._is_required = self._api_key is not None or key_ring.has_keys()
+        self._is_required = self._api_key is not None or key_ring.is_closed()
         self._users = UserByHolder()
 
     @property
     def is_required(self) -> bool:
-        """Whether a key is required. It stays so from the first key on: revoking the last one must
-        not open the server.
+        """Whether a key is required. It stays so from the first key on, also after a restart:
+        revoking the last one must not open the server.
         """
-        self._is_required = self._is_required or self.key_ring.has_keys()
+        self._is_required = self._is_required or self.key_ring.is_closed()
         return self._is_required
 
     @property

@@ -126,8 +126,8 @@ def _check_schemas(connection: Connection) -> Iterator[HealthProblem]:
     ).fetchone()
     if not may_make_temporary:
         yield HealthProblem(
-            f"the role {role} lacks the right TEMPORARY on the database, which a large load of federal "
-            "records needs",
+            f"the role {role} lacks the right TEMPORARY on the database, which a large load of "
+            "federal records needs",
             "run GRANT TEMPORARY ON DATABASE … TO " + role + " as the owner of the database",
         )
 

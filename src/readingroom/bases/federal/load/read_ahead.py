@@ -30,8 +30,8 @@ from readingroom.bases.federal.schema.entries import (
 )
 from readingroom.bases.federal.schema.records import Record
 from readingroom.core import clock
-from readingroom.core.interrupts import shield_new_processes
 from readingroom.engine.embedding.machine import count_cores
+from readingroom.interrupts import shield_new_processes
 
 _MAX_BYTES_AHEAD = 4 * 1024 * 1024
 """How many bytes of files may be read before their turn; a larger file never is."""
