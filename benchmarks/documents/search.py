@@ -11,7 +11,7 @@ import numpy as np
 from chromadb.config import Settings
 
 from benchmarks.table import Ratio, Table
-from readingroom.bases.documents.store import FILTER_FIELDS
+from readingroom.bases.documents.store import CHUNK_FILTER_FIELDS
 from readingroom.core.filters import And, Equals, Filter, In
 from readingroom.engine.vectors import VectorIndex
 
@@ -123,7 +123,7 @@ def _compare_searches(
 
 
 def _build_index(vectors: Any, documents: Any) -> VectorIndex:
-    index = VectorIndex(FILTER_FIELDS, reserved_row_count=len(vectors))
+    index = VectorIndex(CHUNK_FILTER_FIELDS, reserved_row_count=len(vectors))
     for start in range(0, len(documents), 400):
         page_of_documents = documents[start : start + 400]
         first = start * CHUNKS_PER_DOCUMENT

@@ -28,7 +28,7 @@ from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.query import dossiers
 from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, find_table
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, get_record_table
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import DATABASE_FILE
 
@@ -113,14 +113,14 @@ def _search_trigrams(db: sqlite3.Connection, source: str, name: str) -> None:
     trigrams = dict.fromkeys(
         trigram for word in fold.fold_name(name) for trigram in fold.list_trigrams(word)
     )
-    first = fold.get_first_name_row(source)
+    first = fold.get_first_name_id(source)
     db.execute(
         """SELECT rowid FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?
            ORDER BY rank LIMIT 10""",
         (
             " OR ".join(f'"{trigram}"' for trigram in trigrams),
             first,
-            first + fold.MAX_ROWS_PER_SOURCE,
+            first + fold.MAX_NAMES_PER_SOURCE,
         ),
     ).fetchall()
 
@@ -200,7 +200,7 @@ def measure_aggregates(quick: bool) -> Table:
 
 
 def _make_aggregation(asked: dict[str, Any]) -> Aggregation:
-    resource_spec = find_table(asked.pop("resource"))
+    resource_spec = get_record_table(asked.pop("resource"))
     return Aggregation(
         resource_spec, parse_filters(resource_spec, asked.pop("filters", None)), **asked
     )

@@ -173,13 +173,13 @@ def _add_names(db: sqlite3.Connection, source: str, names: list[tuple[str, str]]
     for id, name in names:
         folded = fold.pad_words(fold.fold_name(name))
         row = row_by_folded_name.setdefault(
-            folded, fold.get_first_name_row(source) + 1 + len(row_by_folded_name)
+            folded, fold.get_first_name_id(source) + 1 + len(row_by_folded_name)
         )
         forms.append((row, id, name))
     db.executemany(
         "INSERT INTO names (name_row, source, folded, initials) VALUES (?, ?, ?, ?)",
         (
-            (row, source, folded, fold.sort_initials(folded.split()))
+            (row, source, folded, fold.join_sorted_initials(folded.split()))
             for folded, row in row_by_folded_name.items()
         ),
     )
@@ -196,7 +196,7 @@ def make_misspelt_names(source: str, path: Path, count: int, seed: int = 5) -> I
     with closing(store.connect(path)) as db:
         (forms,) = db.execute("SELECT count(*) FROM names WHERE source = ?", (source,)).fetchone()
         for number in range(count):
-            row = fold.get_first_name_row(source) + 1 + random_source.randrange(forms)
+            row = fold.get_first_name_id(source) + 1 + random_source.randrange(forms)
             (name,) = db.execute(
                 "SELECT form FROM name_forms WHERE name_row = ? LIMIT 1", (row,)
             ).fetchone()

@@ -24,7 +24,7 @@ from benchmarks.federal.world import RandomEmbedder, Size, Vocabulary
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load import loading
-from readingroom.bases.federal.routes import RecordId, router
+from readingroom.bases.federal.routes import RecordId, make_router
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import DATABASE_FILE
 from readingroom.engine.words import parse_query
@@ -208,7 +208,7 @@ def _time_lookups(service: FederalService, ids: list[str]) -> dict[str, list[flo
     select = "SELECT record FROM bills WHERE id = ?"
     with closing(store.connect(service.place)) as db:
         (sample,) = db.execute(select, (ids[0],)).fetchone()
-        apps = build_rest_app([router(service)]), _build_peer_app(sample.encode())
+        apps = build_rest_app([make_router(service)]), _build_peer_app(sample.encode())
         with open_clients(*apps) as (get, peer):
             for _ in range(2):
                 times: dict[str, list[float]] = defaultdict(list)
@@ -290,7 +290,7 @@ def _compare_loading(bills: int, path: Path, size: Size) -> Table:
 @contextmanager
 def open_client(service: FederalService) -> Iterator[Get]:
     """A client of the base's REST routes, as they are served, in this process."""
-    with open_clients(build_rest_app([router(service)])) as (get,):
+    with open_clients(build_rest_app([make_router(service)])) as (get,):
         yield get
 
 

@@ -20,7 +20,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.billstatus import BillStatusLoader
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.load.writer import Writer
-from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord, SearchHead
+from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord, SearchableFields
 from tests.support.federal.world import World
 
 MODEL = "synthetic/1"
@@ -178,7 +178,7 @@ def _parse_bills(seed: int) -> Iterator[ParsedRecord]:
         for entry in BillStatusLoader().parse(
             file, FileStamp("2026-01-01T00:00:00+00:00", "0" * 64)
         ):
-            if isinstance(entry.head, SearchHead):
+            if isinstance(entry.searchable_fields, SearchableFields):
                 yield entry
 
 

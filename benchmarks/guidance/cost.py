@@ -15,7 +15,7 @@ from benchmarks.server.exchange import Exchange
 from benchmarks.server.wires import LEGACY, MODERN, Message, call_tool
 from benchmarks.table import Ratio, Table
 from readingroom.bases.guidance.store import CacheLifetimes
-from readingroom.bases.guidance.tools import open_guidance
+from readingroom.bases.guidance.tools import open_guidance_base
 from readingroom.demo.govuk import GovukEmulator, make_sample_items, serve_on_loopback
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
@@ -74,7 +74,7 @@ async def _open_app() -> AsyncIterator[Starlette]:
         _log_to(Path(folder, "log")),
         serve_on_loopback(GovukEmulator(make_sample_items(), max_age=_DAY_SECONDS)) as url,
     ):
-        base = open_guidance(
+        base = open_guidance_base(
             url,
             requests_per_second=_NO_LIMIT,
             cache_lifetimes=CacheLifetimes(_DAY_SECONDS, _DAY_SECONDS),

@@ -15,7 +15,7 @@ from mcp import Client
 
 from benchmarks.table import Table
 from readingroom.bases.guidance.store import CacheLifetimes
-from readingroom.bases.guidance.tools import open_guidance
+from readingroom.bases.guidance.tools import open_guidance_base
 from readingroom.demo import govuk
 from readingroom.server.faces import make_face
 from readingroom.server.mcp.handlers import build_mcp_server
@@ -87,7 +87,7 @@ async def _measure_row(name: str, run_trial: RunTrial, options: dict[str, Any]) 
 async def _open_trial(down: bool = False, **options: Any) -> AsyncIterator[Trial]:
     emulator = govuk.GovukEmulator(govuk.make_sample_items())
     with _run_emulator(emulator, down) as url:
-        base = open_guidance(
+        base = open_guidance_base(
             url, timeout_seconds=_DEADLINE, requests_per_second=_NO_LIMIT, **options
         )
         async with base.lifespan(), Client(build_mcp_server(make_face(base), [])) as client:

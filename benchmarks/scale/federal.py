@@ -30,7 +30,7 @@ from readingroom.bases.federal.schema.entries import (
     FileStamp,
     ParsedRecord,
     RecordLink,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.records import (
@@ -168,7 +168,7 @@ def _make_amendment(number: int) -> ParsedRecord:
     )
     return ParsedRecord(
         record,
-        head=SearchHead(record.title, "", action.text),
+        searchable_fields=SearchableFields(record.title, "", action.text),
         facets={"congress": [str(congress)], "chamber": [str(record.chamber)]},
         links=[
             RecordLink(LinkKind.AMENDMENT, bill_id, "amendments/amendment in the file of the bill")

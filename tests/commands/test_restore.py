@@ -445,5 +445,5 @@ async def test_an_intent_or_a_chunk_that_names_another_folder_deletes_nothing_th
         assert victim.is_dir()
         assert "is not the path of a file in" in caplog.text
         with pytest.raises(StorageFailed):
-            await room.service.ingestion.delete_orphan("../../../victim")
+            await room.service.ingestion.delete_orphan_document("../../../victim")
     assert victim.is_dir()

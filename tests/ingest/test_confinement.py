@@ -324,7 +324,9 @@ def test_a_limit_on_processes_never_keeps_tesseract_from_starting(
 ) -> None:
     """Tasks of the same account in other containers count, though they cannot be seen."""
     if not sees_others:
-        monkeypatch.setattr(process, "_count_tasks", lambda: -process._MAX_ADDED_TASKS)
+        monkeypatch.setattr(
+            process, "_count_tasks_of_account", lambda: -process._MAX_ADDITIONAL_TASKS
+        )
 
     def limit_and_start() -> int:
         if os.getuid() == 0:  # whom the kernel does not limit
@@ -345,8 +347,8 @@ REFUSED, KILLED, PASSED = 0x00050001, 0x80000000, 0x7FFF0000
 
 def judge(machine: str, call: int, *arguments: int, architecture: int | None = None) -> int:
     """What the filter for a machine decides about a call, by running its instructions."""
-    chosen = seccomp._ARCHITECTURES[machine]
-    program = b"".join(seccomp._make_filter_program(chosen, refuses_signals=True))
+    chosen = seccomp._ARCHITECTURES_BY_MACHINE[machine]
+    program = b"".join(seccomp._iterate_filter_instructions(chosen, refuses_signals=True))
     given = struct.pack("=iIQ6q", call, architecture or chosen.audit_number, 0, *arguments[:6])
     accumulator = position = 0
     while True:

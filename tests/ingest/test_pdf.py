@@ -381,13 +381,13 @@ def test_each_page_lies_where_it_says_in_the_text() -> None:
 @pytest.mark.anyio
 @requirement("ingest:chunks:cap")
 async def test_a_document_of_too_many_chunks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "MAX_CHUNKS", 3)
+    monkeypatch.setattr(pipeline, "MAX_DOCUMENT_CHUNKS", 3)
     pages = [f"Page {number} with enough words on it. " * 20 for number in range(8)]
 
     with open_private_copy(make_paper(*pages), "long.pdf") as private_copy:
         with pytest.raises(ExtractionFailed, match=r"chunks of text; at most 3 .* Split it"):
             await Pipeline(ConfinedReader()).read_document(private_copy, no_progress)
-        monkeypatch.setattr(pipeline, "MAX_CHUNKS", 300)
+        monkeypatch.setattr(pipeline, "MAX_DOCUMENT_CHUNKS", 300)
         assert isinstance(
             await Pipeline(ConfinedReader()).read_document(private_copy, no_progress), Document
         )

@@ -97,14 +97,14 @@ def test_a_folder_swapped_for_a_link_after_the_check_leads_nowhere(
 ) -> None:
     (inbox.parent / "er").mkdir()
     (inbox.parent / "er" / "plan.pdf").write_bytes(b"%PDF-1.7 secret")
-    honest = private_copies._open_without_links
+    honest = private_copies._open_file_without_links
 
     def swapped(folder: Path, parts: tuple[str, ...]) -> int:
         (inbox / "deep").rename(inbox / "gone")
         (inbox / "deep").symlink_to(inbox.parent)
         return honest(folder, parts)
 
-    monkeypatch.setattr(private_copies, "_open_without_links", swapped)
+    monkeypatch.setattr(private_copies, "_open_file_without_links", swapped)
 
     with (
         pytest.raises(FileNotFound),

@@ -142,9 +142,9 @@ def test_a_process_ends_when_the_server_is_killed(tmp_path: Path) -> None:
             import os, pathlib, subprocess, sys
             inside = '''
             import os, sys, time, threading, pathlib
-            from readingroom.ingest.read.worker import exit_with_parent
+            from readingroom.ingest.read.worker import kill_group_after_parent
             pathlib.Path({str(note)!r}).write_text(str(os.getpid()))
-            threading.Thread(target=exit_with_parent, args=(int(sys.argv[1]),)).start()
+            threading.Thread(target=kill_group_after_parent, args=(int(sys.argv[1]),)).start()
             time.sleep(60)
             '''
             import textwrap

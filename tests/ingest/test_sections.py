@@ -8,7 +8,7 @@ import pytest
 
 from readingroom.ingest.document import Document, DocumentSection, ReadOptions
 from readingroom.ingest.read.reader import read_file
-from readingroom.ingest.structure.numbering import find_rising_numbers
+from readingroom.ingest.structure.numbering import find_rising_number_indexes
 from tests.requirements import requirement
 from tests.support.papers import Paper, typeset_framework
 
@@ -361,4 +361,4 @@ def test_a_schedule_of_policies_at_the_end_does_not_take_their_place() -> None:
 )
 @requirement("ingest:sections:rising")
 def test_the_best_rising_sequence_is_kept(numbers: list[int], kept: list[int]) -> None:
-    assert [numbers[index] for index in find_rising_numbers(numbers, max_gap=3)] == kept
+    assert [numbers[index] for index in find_rising_number_indexes(numbers, max_step=3)] == kept

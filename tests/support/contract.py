@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.guidance.tools import SCHEMA_VERSION, open_guidance
+from readingroom.bases.guidance.tools import SCHEMA_VERSION, open_guidance_base
 
 FOLDER = Path(__file__).parents[1] / "contracts"
 
@@ -21,7 +21,7 @@ Tools = Mapping[str, Mapping[str, Schema]]
 
 def read_current_tools() -> dict[str, dict[str, Any]]:
     """The tools as the code publishes them."""
-    base = open_guidance("https://www.gov.uk")
+    base = open_guidance_base("https://www.gov.uk")
     return {
         tool.name: {"input": tool.input_schema, "output": tool.output_schema}
         for tool in sorted(base.tools, key=lambda tool: tool.name)

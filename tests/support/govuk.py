@@ -12,7 +12,7 @@ from mcp import Client
 
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.store import CacheLifetimes, GovukReader
-from readingroom.bases.guidance.tools import open_guidance
+from readingroom.bases.guidance.tools import open_guidance_base
 from readingroom.demo.govuk import ContentItem, GovukEmulator, make_sample_items, serve_on_loopback
 from readingroom.net.breaker import CircuitBreaker
 from readingroom.net.cache import Cache, MemoryCacheBackend
@@ -64,7 +64,7 @@ def reserve_dead_address() -> Iterator[str]:
 @contextlib.asynccontextmanager
 async def connect_client(url: str, **options: Any) -> AsyncIterator[Client]:
     """A client of the guidance base in front of `url`."""
-    base = open_guidance(url, **{"requests_per_second": PLENTY, **options})
+    base = open_guidance_base(url, **{"requests_per_second": PLENTY, **options})
     async with base.lifespan(), Client(build_mcp_server(make_face(base), [])) as client:
         yield client
 

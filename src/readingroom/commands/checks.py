@@ -26,7 +26,7 @@ from readingroom.engine.embedding.weights import get_weights_folder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.room import FEDERATION_PORT
 from readingroom.ingest.confine.process import describe_confinement_gaps
-from readingroom.ingest.confine.program import run_confined
+from readingroom.ingest.confine.program import run_command_confined
 from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.net.http import make_client
 from readingroom.protocol.doctor import Complaint
@@ -163,7 +163,9 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
             "install tesseract-ocr, or set ENABLE_OCR=false",
         )
         return
-    language_listing = run_confined([tesseract_path, "--list-langs"], make_sandbox_environment())
+    language_listing = run_command_confined(
+        [tesseract_path, "--list-langs"], make_sandbox_environment()
+    )
     if language_listing.returncode != 0:
         failure_reason = (language_listing.stderr.splitlines() or ["no reason was given"])[-1]
         yield _make_check_complaint(

@@ -15,7 +15,7 @@ from readingroom.engine.vectors import DIMENSIONS
 from readingroom.ingest.document import Document
 
 # Between two progress reports, and between two chances to be cancelled.
-_CHUNKS_PER_BATCH = 64
+_TEXTS_PER_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,40 +40,40 @@ async def embed_document(
     embedded twice.
     """
     chunk_contexts = list_chunk_contexts(parsed_document, document_title)
-    embedded_texts = [
+    texts_to_embed = [
         prepend_context(chunk_context, parsed_document.get_chunk_text(chunk))
         for chunk_context, chunk in zip(chunk_contexts, parsed_document.chunks, strict=True)
     ]
     vectors_by_text = dict(known_vectors_by_text)
     # Batches of texts of similar length waste no work on padding.
-    new_texts = sorted(
-        {embedded_text for embedded_text in embedded_texts if embedded_text not in vectors_by_text},
-        key=lambda embedded_text: (len(embedded_text), embedded_text),
+    texts_without_vector = sorted(
+        {text_to_embed for text_to_embed in texts_to_embed if text_to_embed not in vectors_by_text},
+        key=lambda text_to_embed: (len(text_to_embed), text_to_embed),
     )
-    reused_count = len(embedded_texts) - len(new_texts)
-    has_workers = False
-    for batch_start in range(0, len(new_texts), _CHUNKS_PER_BATCH):
-        if isinstance(embedder, WorkerAidedEmbedder) and not has_workers:
+    reused_vector_count = len(texts_to_embed) - len(texts_without_vector)
+    are_workers_helping = False
+    for batch_start in range(0, len(texts_without_vector), _TEXTS_PER_BATCH):
+        if isinstance(embedder, WorkerAidedEmbedder) and not are_workers_helping:
             # All that is left at once: workers take more at a time than is embedded here.
-            has_workers = await anyio.to_thread.run_sync(
-                embedder.offer_to_workers, new_texts[batch_start:]
+            are_workers_helping = await anyio.to_thread.run_sync(
+                embedder.offer_to_workers, texts_without_vector[batch_start:]
             )
-        batch_texts = new_texts[batch_start : batch_start + _CHUNKS_PER_BATCH]
+        batch_texts = texts_without_vector[batch_start : batch_start + _TEXTS_PER_BATCH]
         # abandon_on_cancel: a cancelled ingest ends now, and the batch's result is thrown away.
         batch_vectors = await anyio.to_thread.run_sync(
             embedder.embed_batch, batch_texts, abandon_on_cancel=True
         )
         vectors_by_text.update(zip(batch_texts, batch_vectors, strict=True))
-        done_count = reused_count + batch_start + len(batch_texts)
+        embedded_chunk_count = reused_vector_count + batch_start + len(batch_texts)
         await report_progress(
-            done_count,
-            len(embedded_texts),
-            f"embedded {done_count} of {len(embedded_texts)} chunks",
+            embedded_chunk_count,
+            len(texts_to_embed),
+            f"embedded {embedded_chunk_count} of {len(texts_to_embed)} chunks",
         )
-    vector_rows = np.array(
-        [vectors_by_text[embedded_text] for embedded_text in embedded_texts], np.float32
+    chunk_vectors = np.array(
+        [vectors_by_text[text_to_embed] for text_to_embed in texts_to_embed], np.float32
     )
-    return EmbeddedChunks(chunk_contexts, vector_rows.reshape(len(embedded_texts), DIMENSIONS))
+    return EmbeddedChunks(chunk_contexts, chunk_vectors.reshape(len(texts_to_embed), DIMENSIONS))
 
 
 def list_chunk_contexts(parsed_document: Document, document_title: str) -> list[str]:

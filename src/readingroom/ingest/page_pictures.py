@@ -28,17 +28,17 @@ _log = logging.getLogger("readingroom.ingest")
 # Of pictures; the words of scans are kept as well, since reading them again takes long.
 _MAX_CACHED_BYTES = 512 * 2**20
 # Share of that size to which the oldest pictures are deleted, when it is exceeded.
-_CACHE_SHARE_AFTER_CLEANING = 0.75
+_MAX_CACHE_SHARE_AFTER_CLEANING = 0.75
 _MAX_PASSAGE_WORDS = 2_000
 # Pairs of equal words; a long passage on a full page has some 5,000.
-_MAX_WORD_PAIRS = 20_000
+_MAX_EQUAL_WORD_PAIRS = 20_000
 # Words in a row that must agree, where a passage is not on the page as a whole.
-_MIN_RUN_WORDS = 3
+_MIN_EQUAL_RUN_WORDS = 3
 # Of a passage that goes on at another page, the least that is marked on this one.
-_MIN_PASSAGE_PART_WORDS = 6
+_MIN_PARTIAL_PASSAGE_WORDS = 6
 # Headers or footnotes between such a passage and the edge of the page.
-_MAX_MARGIN_WORDS = 80
-_LETTERS_PATTERN = re.compile(r"[^\W_]+")
+_MAX_WORDS_TO_PAGE_EDGE = 80
+_LETTERS_AND_DIGITS_PATTERN = re.compile(r"[^\W_]+")
 _SHA256_PATTERN = re.compile(r"[0-9a-f]{64}")
 _PAGE_WORDS_ADAPTER = TypeAdapter(tuple[PageWord, ...])
 
@@ -73,13 +73,15 @@ class PagePictures:
 
     async def draw_page(self, stored_file: StoredFile, page_number: int, dpi: int) -> bytes:
         """Return a page as a lossless WebP; raise `ExtractionFailed` or `UnsupportedFileType`."""
-        picture_path = self._build_cache_path(stored_file.sha256, f"{page_number}@{dpi}.webp")
-        picture_bytes = await anyio.to_thread.run_sync(_read_file_if_present, picture_path)
+        cached_picture_path = self._build_cache_path(
+            stored_file.sha256, f"{page_number}@{dpi}.webp"
+        )
+        picture_bytes = await anyio.to_thread.run_sync(_read_file_if_present, cached_picture_path)
         if picture_bytes is None:
             picture_bytes = await self._pipeline.render_page(
                 stored_file.file, stored_file.file_name, page_number, dpi, "webp"
             )
-            await anyio.to_thread.run_sync(self._write_picture, picture_path, picture_bytes)
+            await anyio.to_thread.run_sync(self._write_picture, cached_picture_path, picture_bytes)
         return picture_bytes
 
     async def mark_passage(
@@ -102,13 +104,13 @@ class PagePictures:
 
     async def delete_pictures(self, sha256: str) -> None:
         """Delete whatever is kept of a file."""
-        await anyio.to_thread.run_sync(self._delete_pictures, sha256)
+        await anyio.to_thread.run_sync(self._delete_kept_folder, sha256)
 
     async def _find_page_words(
         self, stored_file: StoredFile, page_number: int
     ) -> tuple[PageWord, ...]:
-        words_path = self._build_cache_path(stored_file.sha256, f"{page_number}.json")
-        words_json = await anyio.to_thread.run_sync(_read_file_if_present, words_path)
+        cached_words_path = self._build_cache_path(stored_file.sha256, f"{page_number}.json")
+        words_json = await anyio.to_thread.run_sync(_read_file_if_present, cached_words_path)
         if words_json is not None:
             try:
                 return _PAGE_WORDS_ADAPTER.validate_json(words_json)
@@ -135,36 +137,36 @@ class PagePictures:
 
     def _write_picture(self, picture_path: Path, picture_bytes: bytes) -> None:
         _write_file_atomically(picture_path, picture_bytes)
-        stats_with_paths = []
-        for found_path in self._pictures_folder.glob("*/*.webp"):
+        stats_and_paths = []
+        for cached_picture_path in self._pictures_folder.glob("*/*.webp"):
             with suppress(FileNotFoundError):  # another thread has just deleted it
-                stats_with_paths.append((found_path.stat(), found_path))
+                stats_and_paths.append((cached_picture_path.stat(), cached_picture_path))
         excess_bytes = (
-            sum(file_stat.st_size for file_stat, _ in stats_with_paths) - _MAX_CACHED_BYTES
+            sum(file_stat.st_size for file_stat, _ in stats_and_paths) - _MAX_CACHED_BYTES
         )
         if excess_bytes <= 0:
             return
-        excess_bytes += round(_MAX_CACHED_BYTES * (1 - _CACHE_SHARE_AFTER_CLEANING))
-        for file_stat, old_path in sorted(
-            stats_with_paths, key=lambda path_and_stat: path_and_stat[0].st_mtime
+        excess_bytes += round(_MAX_CACHED_BYTES * (1 - _MAX_CACHE_SHARE_AFTER_CLEANING))
+        for file_stat, oldest_picture_path in sorted(
+            stats_and_paths, key=lambda stat_and_path: stat_and_path[0].st_mtime
         ):
-            if excess_bytes <= 0 or old_path == picture_path:
+            if excess_bytes <= 0 or oldest_picture_path == picture_path:
                 break
-            old_path.unlink(missing_ok=True)
+            oldest_picture_path.unlink(missing_ok=True)
             excess_bytes -= file_stat.st_size
 
-    def _delete_pictures(self, sha256: str) -> None:
+    def _delete_kept_folder(self, sha256: str) -> None:
         # A thread that keeps one more page meanwhile must not make this fail.
         shutil.rmtree(self._build_cache_path(sha256, "any").parent, ignore_errors=True)
 
 
 def find_passage_rectangles(
-    page_words: Sequence[PageWord], passage: str
+    page_words: Sequence[PageWord], passage_text: str
 ) -> tuple[PassageRectangle, ...]:
     """Return the rectangles around the words of a passage, one for each line of the page."""
-    marked_word_indexes = _find_whole_passage(page_words, passage) or _find_equal_runs(
-        page_words, passage
-    )
+    marked_word_indexes = _find_word_indexes_of_passage(
+        page_words, passage_text
+    ) or _find_word_indexes_in_runs(page_words, passage_text)
     return tuple(
         _join_words_into_rectangles(
             [page_words[word_index] for word_index in sorted(marked_word_indexes)]
@@ -172,47 +174,57 @@ def find_passage_rectangles(
     )
 
 
-def _find_whole_passage(page_words: Sequence[PageWord], passage: str) -> set[int]:
+def _find_word_indexes_of_passage(page_words: Sequence[PageWord], passage_text: str) -> set[int]:
     """Return the indexes of the words that hold the passage, whatever its spaces and hyphens."""
-    wanted_letters = _fold_letters("".join(passage.split()[:_MAX_PASSAGE_WORDS]))
-    word_index_by_letter: list[int] = []
+    passage_letters = _keep_letters_and_digits("".join(passage_text.split()[:_MAX_PASSAGE_WORDS]))
+    word_indexes_by_letter: list[int] = []
     """For each letter of the page, the word that it belongs to."""
-    folded_words = [_fold_letters(page_word.text) for page_word in page_words]
+    folded_words = [_keep_letters_and_digits(page_word.text) for page_word in page_words]
     for word_index, folded_word in enumerate(folded_words):
-        word_index_by_letter += [word_index] * len(folded_word)
-    passage_offset = "".join(folded_words).find(wanted_letters) if wanted_letters else -1
+        word_indexes_by_letter += [word_index] * len(folded_word)
+    passage_letter_offset = "".join(folded_words).find(passage_letters) if passage_letters else -1
     return (
         set()
-        if passage_offset < 0
-        else set(word_index_by_letter[passage_offset : passage_offset + len(wanted_letters)])
+        if passage_letter_offset < 0
+        else set(
+            word_indexes_by_letter[
+                passage_letter_offset : passage_letter_offset + len(passage_letters)
+            ]
+        )
     )
 
 
-def _find_equal_runs(positioned_words: Sequence[PageWord], passage: str) -> set[int]:
+def _find_word_indexes_in_runs(page_words: Sequence[PageWord], passage_text: str) -> set[int]:
     """Return the indexes of words that stand in the passage in the same order, several in a row."""
-    folded_page_words = [
-        _fold_letters(positioned_word.text) for positioned_word in positioned_words
-    ]
-    passage_words = [
-        _fold_letters(passage_word) for passage_word in passage.split()[:_MAX_PASSAGE_WORDS]
+    folded_page_words = [_keep_letters_and_digits(page_word.text) for page_word in page_words]
+    folded_passage_words = [
+        _keep_letters_and_digits(passage_word)
+        for passage_word in passage_text.split()[:_MAX_PASSAGE_WORDS]
     ]
     page_word_counts = Counter(folded_page_words)
-    if sum(page_word_counts[passage_word] for passage_word in passage_words) > _MAX_WORD_PAIRS:
+    if (
+        sum(page_word_counts[passage_word] for passage_word in folded_passage_words)
+        > _MAX_EQUAL_WORD_PAIRS
+    ):
         return set()  # made of a few words again and again: no passage, and it would take minutes
-    sequence_matcher = SequenceMatcher(None, folded_page_words, passage_words, autojunk=False)
-    min_run_words = min(_MIN_RUN_WORDS, len(passage_words))
+    sequence_matcher = SequenceMatcher(
+        None, folded_page_words, folded_passage_words, autojunk=False
+    )
+    min_run_words = min(_MIN_EQUAL_RUN_WORDS, len(folded_passage_words))
     equal_runs = [
         equal_run
         for equal_run in sequence_matcher.get_matching_blocks()
         if equal_run.size >= max(1, min_run_words)
     ]
     word_indexes: set[int] = set()
-    for equal_run in _choose_passage_runs(equal_runs, len(folded_page_words), len(passage_words)):
+    for equal_run in _choose_runs_of_passage(
+        equal_runs, len(folded_page_words), len(folded_passage_words)
+    ):
         word_indexes.update(range(equal_run.a, equal_run.a + equal_run.size))
     return word_indexes
 
 
-def _choose_passage_runs(
+def _choose_runs_of_passage(
     equal_runs: Sequence[Match], page_word_count: int, passage_word_count: int
 ) -> Sequence[Match]:
     """Return the runs that make up a passage; none where a few words only happen to agree.
@@ -221,34 +233,34 @@ def _choose_passage_runs(
     """
     if 2 * sum(equal_run.size for equal_run in equal_runs) >= passage_word_count:
         return equal_runs
-    opening_runs = _list_dense_runs(
+    opening_runs = _list_leading_dense_runs(
         [(equal_run.b + equal_run.size, equal_run) for equal_run in equal_runs]
     )
     if (
         opening_runs
-        and opening_runs[-1].a + opening_runs[-1].size >= page_word_count - _MAX_MARGIN_WORDS
+        and opening_runs[-1].a + opening_runs[-1].size >= page_word_count - _MAX_WORDS_TO_PAGE_EDGE
     ):
         return opening_runs
-    ending_runs = _list_dense_runs(
+    ending_runs = _list_leading_dense_runs(
         [(passage_word_count - equal_run.b, equal_run) for equal_run in reversed(equal_runs)]
     )
-    if ending_runs and ending_runs[-1].a <= _MAX_MARGIN_WORDS:
+    if ending_runs and ending_runs[-1].a <= _MAX_WORDS_TO_PAGE_EDGE:
         return ending_runs
     return ()
 
 
-def _list_dense_runs(distances_and_runs: Sequence[tuple[int, Match]]) -> list[Match]:
+def _list_leading_dense_runs(word_counts_and_runs: Sequence[tuple[int, Match]]) -> list[Match]:
     """Return the first runs, as long as they are at least half of the words up to them."""
     leading_equal_runs: list[Match] = []
-    found_word_count = 0
-    for run_distance, equal_run in distances_and_runs:
-        found_word_count += equal_run.size
-        if 2 * found_word_count < run_distance:
+    equal_word_count = 0
+    for word_count_up_to_run, equal_run in word_counts_and_runs:
+        equal_word_count += equal_run.size
+        if 2 * equal_word_count < word_count_up_to_run:
             break
         leading_equal_runs.append(equal_run)
     return (
         leading_equal_runs
-        if sum(equal_run.size for equal_run in leading_equal_runs) >= _MIN_PASSAGE_PART_WORDS
+        if sum(equal_run.size for equal_run in leading_equal_runs) >= _MIN_PARTIAL_PASSAGE_WORDS
         else []
     )
 
@@ -257,13 +269,13 @@ def _join_words_into_rectangles(marked_words: Sequence[PageWord]) -> list[Passag
     line_rectangles: list[PassageRectangle] = []
     for marked_word in marked_words:
         last_rectangle = line_rectangles[-1] if line_rectangles else None
-        word_middle = (marked_word.top + marked_word.bottom) / 2
-        is_same_line = (
+        word_middle_height = (marked_word.top + marked_word.bottom) / 2
+        is_on_same_line = (
             last_rectangle is not None
-            and last_rectangle.top < word_middle < last_rectangle.bottom
+            and last_rectangle.top < word_middle_height < last_rectangle.bottom
             and marked_word.left >= last_rectangle.left
         )
-        if last_rectangle is not None and is_same_line:
+        if last_rectangle is not None and is_on_same_line:
             line_rectangles[-1] = PassageRectangle(
                 last_rectangle.left,
                 min(last_rectangle.top, marked_word.top),
@@ -279,8 +291,8 @@ def _join_words_into_rectangles(marked_words: Sequence[PageWord]) -> list[Passag
     return line_rectangles
 
 
-def _fold_letters(raw_text: str) -> str:
-    return "".join(_LETTERS_PATTERN.findall(raw_text.casefold()))
+def _keep_letters_and_digits(raw_text: str) -> str:
+    return "".join(_LETTERS_AND_DIGITS_PATTERN.findall(raw_text.casefold()))
 
 
 def _read_file_if_present(file_path: Path) -> bytes | None:

@@ -29,18 +29,18 @@ from readingroom.ingest.read.formats.detect import (
 )
 from readingroom.ingest.read.sandbox import ConfinedReader, ReadingLimits, make_error_from_refusal
 
-POOR_CONFIDENCE = 70.0
+MIN_GOOD_CONFIDENCE = 70.0
 """Per cent; a page that OCR is less sure of than this is logged as a warning."""
 
-MAX_CHUNKS = 20_000
+MAX_DOCUMENT_CHUNKS = 20_000
 """Of one document, some twelve million characters: each chunk is embedded and kept in memory."""
 
 _log = logging.getLogger("readingroom.ingest")
 
 # Somebody waits for a page that is shown, so it may take much less than reading a file.
-_RENDER_LIMITS = ReadingLimits(cpu_seconds=60, wall_seconds=90, silent_seconds=90)
+_PAGE_RENDERING_LIMITS = ReadingLimits(cpu_seconds=60, wall_seconds=90, silent_seconds=90)
 # Of a page that is shown to a reader.
-_MAX_RENDERED_PIXELS = 16_000_000
+_MAX_PAGE_PICTURE_PIXELS = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Pipeline:
         self._options = read_options or ReadOptions()
         # A confined reader of its own, so that showing a page does not wait for a thousand scans.
         self._confined_renderer = ConfinedReader(
-            _RENDER_LIMITS, scratch_parent=confined_reader.scratch_parent
+            _PAGE_RENDERING_LIMITS, scratch_parent=confined_reader.scratch_parent
         )
 
     async def check_file_type(
@@ -144,7 +144,7 @@ class Pipeline:
         picture_format: PictureFormat = "png",
     ) -> bytes:
         """Return one page as a lossless picture."""
-        read_options = replace(self._options, max_pixels=_MAX_RENDERED_PIXELS)
+        read_options = replace(self._options, max_pixels=_MAX_PAGE_PICTURE_PIXELS)
         return await self._confined_renderer.render_page(
             opened_file, file_name, read_options, page_number, dpi, picture_format
         )
@@ -160,18 +160,17 @@ class Pipeline:
 
 def _check_chunk_count(parsed_document: Document) -> None:
     # Here and not in the sandbox, where a hostile file may have taken over.
-    if len(parsed_document.chunks) > MAX_CHUNKS:
+    if len(parsed_document.chunks) > MAX_DOCUMENT_CHUNKS:
         raise ExtractionFailed(
-            f"The file has {len(parsed_document.chunks):,} chunks of text; at most {MAX_CHUNKS:,} "
-            "are "
-            "ingested. Split it into several files"
+            f"The file has {len(parsed_document.chunks):,} chunks of text; "
+            f"at most {MAX_DOCUMENT_CHUNKS:,} are ingested. Split it into several files"
         )
 
 
 def _log_poor_pages(parsed_document: Document, private_copy: PrivateCopy) -> None:
     # By the file's hash: its name may be confidential.
     for document_page in parsed_document.pages:
-        if document_page.confidence is not None and document_page.confidence < POOR_CONFIDENCE:
+        if document_page.confidence is not None and document_page.confidence < MIN_GOOD_CONFIDENCE:
             _log.warning(
                 "OCR is unsure of a page",
                 extra={

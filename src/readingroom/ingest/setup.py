@@ -25,7 +25,7 @@ _log = logging.getLogger("readingroom.ingest")
 def make_ingest_context(
     settings: RoomSettings,
     base_name: str,
-    roots_variable: str,
+    roots_setting_name: str,
     root_folders: tuple[Path, ...] | None,
 ) -> IngestContext:
     """Return what a base made of files works with.
@@ -34,14 +34,14 @@ def make_ingest_context(
     `roots_variable` is the setting that an error about them names.
     """
     base_folder = settings.data / base_name
-    default_roots = (base_folder / "inbox", base_folder / "uploads")
-    allowed_folders = default_roots if root_folders is None else root_folders
+    default_root_folders = (base_folder / "inbox", base_folder / "uploads")
+    allowed_root_folders = default_root_folders if root_folders is None else root_folders
     return IngestContext(
         make_pipeline(settings),
         get_shared_embedder(settings),
         AllowedFolders(
-            roots_variable,
-            allowed_folders,
+            roots_setting_name,
+            allowed_root_folders,
             settings.max_document_bytes,
             settings.data / TEMPORARY_FOLDER_NAME,
         ),
@@ -57,8 +57,8 @@ def make_pipeline(settings: RoomSettings) -> Pipeline:
         image_ratio_threshold=settings.image_ratio_threshold,
         image_skip_rule=settings.image_skip,
     )
-    if confinement_gaps := describe_confinement_gaps():
-        _log.warning(confinement_gaps)
+    if gaps_description := describe_confinement_gaps():
+        _log.warning(gaps_description)
     job_limits = ReadingLimits(wall_seconds=settings.ingest_seconds)
     return Pipeline(
         ConfinedReader(job_limits, scratch_parent=settings.data / TEMPORARY_FOLDER_NAME),

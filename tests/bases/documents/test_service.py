@@ -19,8 +19,8 @@ from readingroom.bases.documents.doctor import DocumentsDoctor
 from readingroom.bases.documents.errors import DocumentNotFound, PageNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
 from readingroom.bases.documents.ingest.ingestion import (
-    _build_copy_segments,
-    generate_candidate_ids,
+    _build_copy_path_segments,
+    iterate_candidate_document_ids,
 )
 from readingroom.bases.documents.models import (
     ApplicationOverview,
@@ -379,7 +379,7 @@ async def test_an_explicit_type_wins(empty: Desk) -> None:
 @pytest.mark.embedded_only("the database keeps files, not a disk that a test can fill")
 async def test_a_file_that_cannot_be_kept_is_told_and_can_be_ingested_later(empty: Desk) -> None:
     content = plain("Bats roost in the old barn.")
-    document_id = next(generate_candidate_ids(REF, hashlib.sha256(content).hexdigest()))
+    document_id = next(iterate_candidate_document_ids(REF, hashlib.sha256(content).hexdigest()))
     folder = empty.service.folder / "files" / document_id
     folder.mkdir(parents=True)
     (folder / "partial").symlink_to("/dev/full")
@@ -481,7 +481,7 @@ async def test_in_memory_nothing_is_left(tmp_path: Path) -> None:
 )
 @settings(max_examples=50, deadline=None)
 def test_every_document_id_can_be_fetched(ref: str, digest: bytes, page: int | None) -> None:
-    ids = list(generate_candidate_ids(ref, digest.hex()))
+    ids = list(iterate_candidate_document_ids(ref, digest.hex()))
     assert len(set(ids)) == 59
     for document_id in ids:
         assert parse_doc_id(format_doc_id(document_id, page)) == DocumentRef(document_id, page)
@@ -519,7 +519,7 @@ async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Pat
         kept = await library.service.get_record(uploaded.document_id)
         assert kept.file_path == str(
             library.service.folder.joinpath(
-                *_build_copy_segments(kept.document_id, kept.source_file)
+                *_build_copy_path_segments(kept.document_id, kept.source_file)
             )
         )
         overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))

@@ -20,21 +20,17 @@ from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import RowFilter, parse_filters
 from readingroom.bases.federal.query import aggregates
 from readingroom.bases.federal.query.aggregate_models import Interval
-from readingroom.bases.federal.query.aggregates import (
-    Aggregation,
-    Aggregator,
-    Budget,
-)
+from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.query.intervals import (
     count_intervals_between,
-    find_interval_start,
+    get_interval_start,
     iterate_interval_starts,
 )
 from readingroom.bases.federal.schema.sources import (
     MEMBER_VOTES,
     TABLES_BY_NAME,
     Measure,
-    find_table,
+    get_record_table,
 )
 from readingroom.bases.federal.store import DATABASE_FILE, get_database_path
 from tests.requirements import requirement
@@ -67,7 +63,7 @@ def test_stretches_of_time_are_counted_as_they_are_laid_out(interval: Interval) 
         (date(2025, 3, 2), date(2023, 11, 17)),
         (date(1999, 12, 31), date(2000, 1, 1)),
     ):
-        ends = find_interval_start(interval, first), find_interval_start(interval, last)
+        ends = get_interval_start(interval, first), get_interval_start(interval, last)
         assert count_intervals_between(interval, *ends) == len(
             list(iterate_interval_starts(interval, *ends))
         )
@@ -184,8 +180,12 @@ async def test_numbers_agree_with_the_records_they_count(world: Path) -> None:
 async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) -> None:
     async with serve_in_process(world) as ask:
         listed = {one["name"]: one for one in (await ask.rpc("tools/list", {}))["result"]["tools"]}
-        groups = {name for one in TABLES_BY_NAME.values() for name in one.plan.groups}
-        sums = {one.name for any in TABLES_BY_NAME.values() for one in any.plan.sums}
+        groups = {
+            name for one in TABLES_BY_NAME.values() for name in one.aggregation_plan.group_names
+        }
+        sums = {
+            one.name for any in TABLES_BY_NAME.values() for one in any.aggregation_plan.measures
+        }
         for name, argument, eligible in (
             ("count", "group_by", groups),
             ("time_series", "group_by", groups),
@@ -195,12 +195,12 @@ async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) 
             parts = properties[argument].get("anyOf", [properties[argument]])
             assert set(parts[0]["enum"]) == eligible
         for one in TABLES_BY_NAME.values():
-            if one.plan.groups:
-                told = f"{one.slug}: {', '.join(one.plan.groups)}"
+            if one.aggregation_plan.group_names:
+                told = f"{one.slug}: {', '.join(one.aggregation_plan.group_names)}"
                 assert told in listed["count"]["description"]
             assert one.slug in listed["count"]["inputSchema"]["properties"]["resource"]["enum"]
             assert (one.slug in listed["sum"]["inputSchema"]["properties"]["resource"]["enum"]) == (
-                bool(one.plan.sums)
+                bool(one.aggregation_plan.measures)
             )
         for tool, arguments, field in (
             ("count", {"resource": "nonsense"}, "resource"),
@@ -291,7 +291,7 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
             "INSERT INTO bill_committees SELECT ?, id FROM committees LIMIT 1",
             [(row["id"],) for row in db.execute("SELECT id FROM bills")],
         )
-        bills = find_table("bills")
+        bills = get_record_table("bills")
         broad = Aggregation(bills, parse_filters(bills, {}), group_by="cosponsor")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_BETWEEN_CHECKS", 10)
@@ -307,7 +307,7 @@ def test_a_failure_that_is_no_budget_is_told_as_it_is(world: Path) -> None:
     with closing(store.connect(get_database_path(world))) as db:
         db.execute("SELECT 1").fetchone()
         broken = Aggregator(db, Budget())
-        bills = find_table("bills")
+        bills = get_record_table("bills")
         wrong = RowFilter("no_such_column = 1", (), {})
         with pytest.raises(sqlite3.OperationalError, match="no_such_column"):
             broken.compute_total(Aggregation(bills, wrong))
@@ -351,7 +351,7 @@ def test_aggregates_equal_a_naive_computation(
     blank.execute("BEGIN")
     try:
         _fill(blank, rows)
-        bills = find_table("bills")
+        bills = get_record_table("bills")
         ask = Aggregation(
             bills,
             parse_filters(bills, filters),
@@ -403,8 +403,10 @@ def _check_total(db: sqlite3.Connection, ask: Aggregation, kept: Any, groups: An
 def _in_cents(ask: Aggregation) -> Aggregation:
     from dataclasses import replace
 
-    plan = replace(ask.table.plan, sums=(Measure("amount", "cosponsor_count", 2, "USD"),))
-    return replace(ask, table=replace(ask.table, plan=plan), sum_field="amount")
+    plan = replace(
+        ask.table.aggregation_plan, measures=(Measure("amount", "cosponsor_count", 2, "USD"),)
+    )
+    return replace(ask, table=replace(ask.table, aggregation_plan=plan), sum_field="amount")
 
 
 def _check_series(
@@ -447,25 +449,25 @@ def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -
         for one in TABLES_BY_NAME.values():
             everything = parse_filters(one, {})
             whole = Aggregator(db, Budget()).compute_total(Aggregation(one, everything))
-            for group in one.plan.groups:
+            for group in one.aggregation_plan.group_names:
                 found = Aggregator(db, Budget()).compute_total(
                     Aggregation(one, everything, group_by=group, top=1000)
                 )
-                if group in one.plan.group_by:
+                if group in one.aggregation_plan.group_column_names:
                     total = sum(bucket.value for bucket in found.buckets)  # type: ignore[union-attr]
                     assert total == whole.value  # type: ignore[union-attr]
-            for name, _ in one.plan.times:
+            for name, _ in one.aggregation_plan.date_columns:
                 Aggregator(db, Budget()).compute_series(
                     Aggregation(one, everything, time_field=name, interval="year")
                 )
-            for measure in one.plan.sums:
+            for measure in one.aggregation_plan.measures:
                 Aggregator(db, Budget()).compute_total(Aggregation(one, everything, measure.name))
         assert MEMBER_VOTES.name in TABLES_BY_NAME
 
 
 def test_the_time_limit_holds_for_a_query_that_would_run_for_hours(world: Path) -> None:
     with closing(store.connect(get_database_path(world))) as db:
-        bills = find_table("bills")
+        bills = get_record_table("bills")
         endless = RowFilter(
             """(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
                 SELECT count(*) FROM n) > 0""",
@@ -511,7 +513,7 @@ def multiply_bills(path: Path, times: int) -> None:
         db.execute(f"UPDATE progress SET records = records * {times} WHERE source = 'bills'")
 
 
-@pytest.mark.parametrize("group_by", TABLES_BY_NAME["bills"].plan.groups)
+@pytest.mark.parametrize("group_by", TABLES_BY_NAME["bills"].aggregation_plan.group_names)
 def test_counting_by_group_takes_work_in_proportion_to_the_bills(
     world: Path, tmp_path: Path, group_by: str
 ) -> None:

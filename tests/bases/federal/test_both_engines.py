@@ -95,15 +95,15 @@ async def test_searches(both: tuple[Asked, Asked], mode: str, query: str) -> Non
 
 @pytest.mark.parametrize("resource", _sample(list(TABLES_BY_NAME)))
 async def test_counts_and_series(both: tuple[Asked, Asked], resource: str) -> None:
-    plan = TABLES_BY_NAME[resource].plan
+    plan = TABLES_BY_NAME[resource].aggregation_plan
     await compare_tool(both, "count", resource=resource)
-    for time_field, _ in plan.times:
+    for time_field, _ in plan.date_columns:
         series = {"resource": resource, "time_field": time_field}
         await compare_tool(both, "time_series", interval="month", **series)
-        for group in plan.groups:
+        for group in plan.group_names:
             await compare_tool(both, "count", resource=resource, group_by=group)
             await compare_tool(both, "time_series", interval="year", group_by=group, **series)
-    for measure in plan.sums:
+    for measure in plan.measures:
         await compare_tool(both, "sum", resource=resource, sum_field=measure.name)
 
 

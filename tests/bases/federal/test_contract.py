@@ -278,11 +278,13 @@ async def test_18_the_enums_are_those_of_the_plans(world: Path, wire: str) -> No
     async with talk(world, wire) as say:
         tools = await say.tools()
         for one in TABLES_BY_NAME.values():
-            assert set(one.plan.groups) <= _list_enum_values(tools["count"], "group_by")
-            assert {each.name for each in one.plan.sums} <= _list_enum_values(
+            assert set(one.aggregation_plan.group_names) <= _list_enum_values(
+                tools["count"], "group_by"
+            )
+            assert {each.name for each in one.aggregation_plan.measures} <= _list_enum_values(
                 tools["sum"], "sum_field"
             )
-            assert {name for name, _ in one.plan.times} <= _list_enum_values(
+            assert {name for name, _ in one.aggregation_plan.date_columns} <= _list_enum_values(
                 tools["time_series"], "time_field"
             )
 
@@ -325,13 +327,13 @@ async def test_20_21_dossiers_are_whole_and_lead_on(
                 "get_bill_dossier",
                 {"bill_id": bill["id"]},
                 f"/bills/{bill['id']}",
-                dossiers.BILL_SECTIONS,
+                dossiers.BILL_SECTION_READERS,
             ),
             (
                 "get_legislator_dossier",
                 {"bioguide_id": member, "congress": 119},
                 f"/legislators/{member}",
-                dossiers.LEGISLATOR_SECTIONS,
+                dossiers.LEGISLATOR_SECTION_READERS,
             ),
         ):
             told = await say.answer(tool, **arguments)

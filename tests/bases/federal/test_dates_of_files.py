@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.load.coverage import note_sync
+from readingroom.bases.federal.load.coverage import store_sync_date
 from readingroom.bases.federal.load.loading import load, update
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME
 from readingroom.bases.federal.store import SourceProgress, get_database_path
@@ -59,7 +59,7 @@ async def test_an_issue_of_the_register_is_complete_for_its_day_alone(tmp_path: 
         counted = await ask.answer("count", resource="federal_register")
         assert "2 issues from 2018-05-10 to 2018-05-14" in counted["note"]
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
-        note_sync(db, SOURCES_BY_NAME["federal_register"], None, date(2025, 6, 1))
+        store_sync_date(db, SOURCES_BY_NAME["federal_register"], None, date(2025, 6, 1))
     load(get_database_path(tmp_path), [tmp_path / "FR.xml"], None)
     assert read_progress(tmp_path, "federal_register").loaded_up_to == "2025-06-01"
 
@@ -95,11 +95,11 @@ def test_a_sync_extends_what_is_complete_only_where_there_is_no_gap(tmp_path: Pa
     load(path, [tmp_path / "files"], None)
     bills = SOURCES_BY_NAME["bills"]
     with closing(store.connect(path, writing=True)) as db:
-        note_sync(db, bills, None, date(2025, 6, 1))
+        store_sync_date(db, bills, None, date(2025, 6, 1))
         assert store.read_progress(db, bills).loaded_up_to == "2025-06-01"
-        note_sync(db, bills, date(2025, 5, 30), date(2025, 6, 10))
+        store_sync_date(db, bills, date(2025, 5, 30), date(2025, 6, 10))
         assert store.read_progress(db, bills).complete_from is None
-        note_sync(db, bills, date(2025, 7, 1), date(2025, 7, 10))
+        store_sync_date(db, bills, date(2025, 7, 1), date(2025, 7, 10))
         progress = store.read_progress(db, bills)
     assert (progress.complete_from, progress.loaded_up_to) == ("2025-07-01", "2025-07-10")
     load(path, [tmp_path / "files"], None)

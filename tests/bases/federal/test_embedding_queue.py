@@ -14,7 +14,7 @@ from readingroom.bases.federal.search.queue import (
     LEASE_SECONDS,
     EmbeddingQueue,
     count_unembedded,
-    make_local_lease,
+    make_local_lease_id,
     release_dead_leases,
 )
 from readingroom.bases.federal.store import get_database_path
@@ -192,7 +192,7 @@ def test_a_run_that_was_stopped_gives_back_what_it_had(db: Database) -> None:
 
 
 def test_what_a_dead_process_of_this_machine_had_need_not_be_waited_for(db: Database) -> None:
-    own_lease = make_local_lease()
+    own_lease = make_local_lease_id()
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     dead_lease = own_lease.replace(f":{own_lease.split(':')[2]}:", f":{dead.pid}:")

@@ -35,7 +35,7 @@ class BrokenOffAmendments:
     """Reads a file of one number as an amendment; the third one breaks the load off."""
 
     format_id = "numbers/1"
-    sources = ("amendments",)
+    source_names = ("amendments",)
     complete_for_columns = None
 
     def __init__(self, break_off: object) -> None:

@@ -209,7 +209,7 @@ def test_every_link_of_official_files_has_evidence_and_ids_that_fetch_takes(offi
 
 def test_a_list_that_knows_less_takes_no_link_away(tmp_path: Path) -> None:
     put(tmp_path, make_law(1, RecordLink(LinkKind.LAW, "hr:119:1", "a")))
-    listed = replace(make_law(1, RecordLink(LinkKind.LAW, "hr:119:2", "b")), partial=True)
+    listed = replace(make_law(1, RecordLink(LinkKind.LAW, "hr:119:2", "b")), is_partial=True)
     put(tmp_path, listed)
     put(tmp_path, listed)
     assert [row[2:4] for row in list_stored_links(tmp_path)] == [
@@ -357,7 +357,7 @@ async def test_a_rule_rests_on_the_law_that_its_authority_cites(official: Path) 
 )
 def test_the_number_of_a_section_does_not_end_at_its_dash(after: str, id: str) -> None:
     told = f'<p><ref href="/us/cfr/t17/s240.19b">17 CFR 240.19b</ref>{after}</p>'
-    found = references.collect_references([ElementTree.fromstring(told)]).cfr_sections
+    found = references.collect_references([ElementTree.fromstring(told)]).words_by_cfr_section_id
     assert list(found) == [id]
     assert found[id].startswith("17 CFR 240.19b")
 

@@ -24,7 +24,7 @@ from readingroom.bases.federal.formats.parts.xml import EntitiesRefused, parse_x
 from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.formats.uslm import BillTextLoader
 from readingroom.bases.federal.formats.votes import HouseVoteLoader
-from readingroom.bases.federal.load.completeness import list_failures
+from readingroom.bases.federal.load.completeness import list_failed_files
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.entries import FileStamp
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME
@@ -383,7 +383,7 @@ def test_a_zip_that_was_damaged_and_is_whole_now_is_no_failure_any_more(tmp_path
             archive.write(one, one.name)
     load_files(tmp_path, path, embed=False)
     with closing(store.connect(get_database_path(tmp_path))) as db:
-        assert list(list_failures(db)) == []
+        assert list(list_failed_files(db)) == []
 
 
 def test_a_load_that_is_interrupted_twice_keeps_no_half_of_a_file(

@@ -11,7 +11,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.cli import _format_summary_lines
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.load import loading, read_ahead, steps
-from readingroom.bases.federal.load.read_ahead import parse_first_record
+from readingroom.bases.federal.load.read_ahead import start_parsing
 from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord
 from readingroom.bases.federal.store import FederalPlace
 from tests.support.federal.made_records import amendment
@@ -26,7 +26,7 @@ class CountedAmendments:
     """Reads a file of one number as so many amendments."""
 
     format_id = "counted/1"
-    sources = ("amendments",)
+    source_names = ("amendments",)
     complete_for_columns = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
@@ -50,12 +50,12 @@ def test_a_load_that_waited_passes_over_what_the_other_has_loaded(
     other_summaries: list[loading.LoadSummary] = []
 
     def load_all_then_parse(*arguments: object) -> object:
-        monkeypatch.setattr(loading, "parse_first_record", parse_first_record)
+        monkeypatch.setattr(loading, "start_parsing", start_parsing)
         other_summaries.append(loading.load(place, [files], None))
-        return parse_first_record(*arguments)  # type: ignore[arg-type]
+        return start_parsing(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(loading, "LOADERS", (CountedAmendments(),))
-    monkeypatch.setattr(loading, "parse_first_record", load_all_then_parse)
+    monkeypatch.setattr(loading, "start_parsing", load_all_then_parse)
     monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 0 if is_read_ahead else 10**9)
     summary = loading.load(place, [files], None)
     assert other_summaries[0].loaded == 3

@@ -39,7 +39,7 @@ class MadeRecords:
     """Reads a file of one word as the records that the test has made under that word."""
 
     format_id = "made/1"
-    sources = ("amendments", "legislators")
+    source_names = ("amendments", "legislators")
     complete_for_columns = None
 
     def __init__(self, **records: ParsedRecord) -> None:
@@ -86,7 +86,7 @@ def test_a_title_of_two_megabytes_of_words_is_searched_as_far_as_it_goes(
     with closing(store.connect(place)) as db:
         record = store.read_record(db, SOURCES_BY_NAME["amendments"], "samdt:119:2")
         assert record["title"] == title
-        assert [row["error"] for row in completeness.list_incomplete(db)] == [note["problem"]]
+        assert [row["error"] for row in completeness.list_incomplete_files(db)] == [note["problem"]]
         last_searched = title[:MAX_SEARCHED_CHARS].split()[-2]
         # In that title and in that text.
         assert count_passages_with_word(db, last_searched) == 2

@@ -19,7 +19,7 @@ from readingroom.bases.federal.names.similarity import count_typos, find_initial
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.sources import (
     Shape,
-    find_registry,
+    get_registry,
     list_source_names,
     list_sources_of_shape,
 )
@@ -421,7 +421,7 @@ def test_names_that_no_record_goes_by_any_more_are_forgotten(tmp_path: Path) -> 
     (tmp_path / "legislators-current.yaml").write_text(PEOPLE.lstrip(), "utf-8")
     load_files(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
-        people = find_registry("legislators")
+        people = get_registry("legislators")
         before = _read_names(db)
         assert "  robert  smith " in before
         with (writer := Writer(db)).transaction():
@@ -459,11 +459,11 @@ def test_typos_are_counted_like_a_naive_recursion_counts_them(one: str, other: s
 
 def test_no_two_registries_share_rows_of_names() -> None:
     firsts = sorted(
-        fold.get_first_name_row(name)
+        fold.get_first_name_id(name)
         for name in list_source_names(list_sources_of_shape(Shape.REGISTRY))
     )
     gaps = [later - earlier for earlier, later in pairwise(firsts)]
-    assert all(gap > fold.MAX_ROWS_PER_SOURCE for gap in gaps)
+    assert all(gap > fold.MAX_NAMES_PER_SOURCE for gap in gaps)
 
 
 # --- the real registries ---
@@ -492,7 +492,7 @@ def _check(db: sqlite3.Connection, table: list[tuple[str, str, str]]) -> None:
 
 
 def _rank(db: sqlite3.Connection, query: str, entity_type: str, id: str) -> int:
-    source = find_registry(entity_type)
+    source = get_registry(entity_type)
     found = resolver.resolve_name(db, source, query, parse_filters(source.record_table, {}))
     return next((place for place, one in enumerate(found) if one.id == id), 1000)
 

@@ -63,7 +63,7 @@ def test_what_is_read_ahead_is_what_would_be_read_in_turn(
     assert read_all_tables(tmp_path / "ahead") == read_all_tables(tmp_path / "turn")
 
 
-_parse_all = read_ahead._parse_all
+_parse_all = read_ahead._parse_in_worker
 _parsed_here: list[str] = []
 """The files that the two functions below have parsed in this process; a worker has its own list."""
 
@@ -71,7 +71,7 @@ _parsed_here: list[str] = []
 def die_at_the_third(
     loader: Loader, raw: RawFile, with_columns: bool
 ) -> read_ahead.FileContents | str:
-    """Stands in for `_parse_all`; a function of a module, so that a worker can find it."""
+    """Stands in for `_parse_in_worker`; a function of a module, so that a worker can find it."""
     _parsed_here.append(raw.name)
     if parent_process() and len(_parsed_here) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -90,7 +90,7 @@ def test_a_worker_that_is_killed_leaves_its_files_to_us(
 ) -> None:
     _parsed_here.clear()
     monkeypatch.setattr(read_ahead, "_choose_process_context", ForkContext)
-    monkeypatch.setattr(read_ahead, "_parse_all", die_at_the_third)
+    monkeypatch.setattr(read_ahead, "_parse_in_worker", die_at_the_third)
     killed = load_files(tmp_path / "killed", files, embed=False)
     assert _parsed_here, "the worker was not killed"
     monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
@@ -194,7 +194,7 @@ def test_what_is_no_fault_of_a_file_ends_the_load_and_is_told_once(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(read_ahead, "_choose_process_context", ForkContext)
-    monkeypatch.setattr(read_ahead, "_parse_all", fail_by_our_mistake)
+    monkeypatch.setattr(read_ahead, "_parse_in_worker", fail_by_our_mistake)
     with pytest.raises(AssertionError, match="ours"):
         load_files(tmp_path / "data", files, embed=False)
     assert capfd.readouterr().err == ""

@@ -674,7 +674,7 @@ async def test_filters_are_read_in_whatever_spelling(world: Path) -> None:
         (one,) = (await ask.record("/bills", limit=1))["results"]
         state, sponsor = one["sponsors"][0]["state"], one["sponsors"][0]["bioguide_id"]
         party = {"D": "Democrat", "R": "republicans"}
-        codes = load_vocabulary().codes_by_state_words
+        codes = load_vocabulary().code_by_state_words
         name = next(" ".join(words) for words, code in codes.items()
                     if code == state and len("".join(words)) > 2)  # fmt: skip
         for field, kept, written in (

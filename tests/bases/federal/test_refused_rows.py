@@ -30,7 +30,7 @@ class NumberedAmendments:
     """Reads files of numbers, one amendment each; `!` gives the one before it a bad link."""
 
     format_id = "numbered/1"
-    sources = ("amendments",)
+    source_names = ("amendments",)
     complete_for_columns = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
@@ -64,14 +64,16 @@ def test_a_refused_row_fails_its_file_and_no_other(
         assert _read_numbers(db) == [*range(20), *range(50, 70)]
         for table in ("documents", "passages", "changes"):
             assert db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 40, table
-        assert [Path(row["file"]).name for row in completeness.list_failures(db)] == ["b.numbers"]
+        assert [Path(row["file"]).name for row in completeness.list_failed_files(db)] == [
+            "b.numbers"
+        ]
     # Mended, it is loaded; the others were.
     (files / "b.numbers").write_text(" ".join(map(str, range(20, 41))))
     summary = loading.load(place, [files], None)
     assert (summary.loaded, summary.unchanged, summary.failed) == (1, 2, 0)
     with closing(store.connect(place)) as db:
         assert _read_numbers(db) == [*range(41), *range(50, 70)]
-        assert not list(completeness.list_failures(db))
+        assert not list(completeness.list_failed_files(db))
 
 
 @pytest.mark.parametrize("is_read_ahead", [False, True], ids=["read here", "read ahead"])
@@ -98,7 +100,7 @@ def test_a_copy_of_a_refused_file_is_refused_too(
     assert len({error["error"] for error in summary.errors}) == 1
     with closing(store.connect(place)) as db:
         assert _read_numbers(db) == [*range(20)]
-        failures = [Path(row["file"]).name[0] for row in completeness.list_failures(db)]
+        failures = [Path(row["file"]).name[0] for row in completeness.list_failed_files(db)]
         assert sorted(failures) == ["b", "c", "d"]
 
 
@@ -113,7 +115,7 @@ def test_a_refused_last_file_is_told_too(
     assert (summary.loaded, summary.failed, summary.records) == (0, 1, 0)
     with closing(store.connect(place)) as db:
         assert _read_numbers(db) == []
-        assert len(list(completeness.list_failures(db))) == 1
+        assert len(list(completeness.list_failed_files(db))) == 1
 
 
 @pytest.mark.parametrize("told_by", ["a file", "a commit", "the last commit"])

@@ -132,7 +132,7 @@ def test_no_filtered_list_is_sorted(tmp_path: Path) -> None:
     values = {"TEXT": "x", "INTEGER": 118, "BOOLEAN": True}
     for source in SOURCES:
         filters = {
-            column.name: values[column.kind] for column in source.record_table.filter_columns
+            column.name: values[column.sql_type] for column in source.record_table.filter_columns
         }
         filters["since"] = "2023-01-03"
         for size in (0, 1, 2):

@@ -12,7 +12,7 @@ from readingroom.bases.federal.models import SearchAnswer
 from readingroom.bases.federal.search.evidence import (
     EVIDENCE_WEIGHTS,
     compute_bonuses,
-    find_named_record_kinds,
+    find_named_sources,
 )
 from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
@@ -134,15 +134,17 @@ async def test_a_record_is_weighed_by_its_length_its_date_and_its_kind(tmp_path:
         plain = weigh("airport noise")
         assert plain["2025-00001"] == plain["2019-00004"] == 0
         assert plain["2025-00002"] == pytest.approx(
-            -EVIDENCE_WEIGHTS.length * math.sqrt(math.log(passages))
+            -EVIDENCE_WEIGHTS.length_weight * math.sqrt(math.log(passages))
         )
-        assert plain["2025-00003"] == -EVIDENCE_WEIGHTS.bare_title
+        assert plain["2025-00003"] == -EVIDENCE_WEIGHTS.bare_title_weight
         dated = weigh("airport noise, 2019")
-        assert dated["2019-00004"] == EVIDENCE_WEIGHTS.year
+        assert dated["2019-00004"] == EVIDENCE_WEIGHTS.year_weight
         assert dated["2025-00001"] == 0
         kind = weigh("the notice on airport noise in 2019")
-        assert kind["2019-00004"] == pytest.approx(EVIDENCE_WEIGHTS.year + EVIDENCE_WEIGHTS.kind)
-        assert kind["2025-00001"] == EVIDENCE_WEIGHTS.kind
+        assert kind["2019-00004"] == pytest.approx(
+            EVIDENCE_WEIGHTS.year_weight + EVIDENCE_WEIGHTS.kind_weight
+        )
+        assert kind["2025-00001"] == EVIDENCE_WEIGHTS.kind_weight
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ async def test_a_record_is_weighed_by_its_length_its_date_and_its_kind(tmp_path:
     ],
 )
 def test_a_question_may_name_the_kind_of_record(query: str, kinds: set[str]) -> None:
-    assert find_named_record_kinds(query) == kinds
+    assert find_named_sources(query) == kinds
 
 
 @requirement("federal:AC-07")

@@ -41,8 +41,8 @@ from tests.support.postgres import PostgresServer, make_database
 from tests.support.processes import HANG_SECONDS, wait_until
 
 PEOPLE = SOURCES_BY_NAME["legislators"]
-FIRST_ROW = fold.get_first_name_row("legislators")
-LAST_ROW = FIRST_ROW + fold.MAX_ROWS_PER_SOURCE
+FIRST_ROW = fold.get_first_name_id("legislators")
+LAST_ROW = FIRST_ROW + fold.MAX_NAMES_PER_SOURCE
 
 
 @pytest.fixture
@@ -325,11 +325,11 @@ def test_a_copy_is_made_again_only_after_a_while(place: SharedRecords) -> None:
 
 def test_a_copy_counts_a_trigram_of_a_name_once_and_none_between_names() -> None:
     copy = name_copy.TrigramCopy([5, 7, 9], ["  anna  ann ", "  hanna ", "  bob "])
-    assert copy.find_rows(["ann"]) == [5, 7]
-    assert copy.find_rows(["ann", "nna", "han"]) == [7, 5]
-    assert copy.find_rows(["bob", "nn "]) == [5, 9]
-    assert copy.find_rows(["zzz"]) == []
-    assert copy.find_rows(["n  "]) == []
+    assert copy.find_name_ids(["ann"]) == [5, 7]
+    assert copy.find_name_ids(["ann", "nna", "han"]) == [7, 5]
+    assert copy.find_name_ids(["bob", "nn "]) == [5, 9]
+    assert copy.find_name_ids(["zzz"]) == []
+    assert copy.find_name_ids(["n  "]) == []
 
 
 # --- connections that end ---

@@ -74,8 +74,8 @@ def test_positions_are_what_a_reader_finds(official: Path) -> None:
 def test_words_say_the_position_or_it_is_unknown(text: str, position: str) -> None:
     stated = find_position(text)
     assert stated.position == position
-    assert (stated.evidence is None) == (position == "unknown")
-    assert not stated.evidence or stated.evidence in text
+    assert (stated.evidence_text is None) == (position == "unknown")
+    assert not stated.evidence_text or stated.evidence_text in text
 
 
 STATEMENT = """\

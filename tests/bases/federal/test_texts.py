@@ -80,7 +80,7 @@ async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, sourc
             assert listed["id"] in [one["id"] for one in found["results"]], tool
             assert {one["source"] for one in found["results"]} <= {
                 source,
-                *SOURCES_BY_NAME[source].includes,
+                *SOURCES_BY_NAME[source].included_source_names,
             }
         hit = next(one for one in found["results"] if one["id"] == listed["id"])
         assert hit["citation"]["citation_string"] == listed["citation_string"]
@@ -451,7 +451,7 @@ def test_the_parts_of_a_report_are_told_apart(tmp_path: Path) -> None:
     assert (first.record.id, second.record.id) == ("crpt:119hrpt901", "crpt:119hrpt901-pt2")
     assert second.record.title == "H. Rept. 119-901, Part 2, SUPPLEMENT"
     (text,) = read(reports.CommitteeReportTextLoader(), name, page)
-    assert (text.record.id, text.partial) == ("crpt:119hrpt901", True)
+    assert (text.record.id, text.is_partial) == ("crpt:119hrpt901", True)
     named = page.replace("[House Report 119-901]", "[House Report 119-901, Part 2]")
     (text,) = read(reports.CommitteeReportTextLoader(), name, named)
     assert text.record.id == "crpt:119hrpt901-pt2"

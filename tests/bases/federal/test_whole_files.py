@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.load.completeness import list_ignored_files, list_incomplete
+from readingroom.bases.federal.load.completeness import list_ignored_files, list_incomplete_files
 from readingroom.bases.federal.store import get_database_path
 from tests.support.federal.base import load_files, serve_in_process
 from tests.support.federal.world_texts import register_issue
@@ -52,12 +52,12 @@ def test_a_document_that_an_issue_lists_and_does_not_hold_is_named(tmp_path: Pat
     assert missing["file"] == str(path)
     assert "2018-90004 (Sample Notice)" in missing["problem"]
     assert "download the issue of 2018-05-10 again" in missing["problem"]
-    (row,) = read_status_rows(tmp_path, list_incomplete)
+    (row,) = read_status_rows(tmp_path, list_incomplete_files)
     assert row["file"] == str(path)
     assert row["error"] == missing["problem"]
     path.write_text(register_issue(), "utf-8")
     assert load_files(tmp_path, path, embed=False).incomplete == []
-    assert read_status_rows(tmp_path, list_incomplete) == []
+    assert read_status_rows(tmp_path, list_incomplete_files) == []
 
 
 SAPS = """\

@@ -8,7 +8,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from readingroom.bases.guidance.models import ATTRIBUTION, DISCLAIMER
-from readingroom.bases.guidance.tools import open_guidance
+from readingroom.bases.guidance.tools import open_guidance_base
 from readingroom.federation.tools import open_federation
 from readingroom.server.faces import make_face
 from readingroom.server.mcp.handlers import build_mcp_server
@@ -29,7 +29,7 @@ def upstream() -> Iterator[Upstream]:
 
 @asynccontextmanager
 async def connect_to_desk(upstream: Upstream) -> AsyncIterator[Client]:
-    base = open_guidance(upstream.url, requests_per_second=PLENTY)
+    base = open_guidance_base(upstream.url, requests_per_second=PLENTY)
     desk = open_federation([base], EMBEDDER, "")
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(base.lifespan())

@@ -24,7 +24,7 @@ from readingroom.bases.guidance.offline.library import (
     PendingPage,
 )
 from readingroom.bases.guidance.offline.passages import cut_passages
-from readingroom.bases.guidance.offline.sync import RESULTS_PER_LIST, GuidanceSync, SyncSummary
+from readingroom.bases.guidance.offline.sync import RESULTS_PER_LIST_PAGE, GuidanceSync, SyncSummary
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.core.progress import no_progress
 from readingroom.demo.govuk import ApplyFault, ContentItem, make_sample_items
@@ -94,7 +94,7 @@ def read_shared_items() -> list[ContentItem]:
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    with run_emulator(make_items(RESULTS_PER_LIST + 30)) as running:
+    with run_emulator(make_items(RESULTS_PER_LIST_PAGE + 30)) as running:
         running.emulator.lists_total = running.emulator.lists_withdrawn = False
         yield running
 

@@ -360,7 +360,7 @@ async def test_the_places_of_words_in_a_scanned_plan_are_kept_for_marks(tmp_path
         await library.add("SCANNED")
         revision_id = await library.revise("SCANNED", "One", "2020-01-01", content=plain(text))
 
-        marks = await PolicyPictures(library.service).mark_passage(
+        marks = await PolicyPictures(library.service).locate_passage(
             "SCANNED", revision_id, 1, "one brick for swifts"
         )
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.documents.ingest.ingestion import Outcome
+from readingroom.bases.documents.ingest.ingestion import FileIngestOutcome
 from readingroom.bases.documents.models import (
     DocumentHits,
     IngestDocument,
@@ -71,7 +71,7 @@ class Desk:
 
     async def ingest(
         self, name: str, content: bytes, ref: str = REF, document_type: Any = None
-    ) -> Outcome:
+    ) -> FileIngestOutcome:
         question = IngestDocument(
             file_path=self.file(name, content), application_ref=ref, document_type=document_type
         )

@@ -9,7 +9,7 @@ from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
     ParsedRecord,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -41,7 +41,10 @@ def amendment(
         **_cite(day, title),
     )
     return ParsedRecord(
-        record, head=SearchHead(title), facets=facets or {}, revision=revision or None
+        record,
+        searchable_fields=SearchableFields(title),
+        facets=facets or {},
+        revision=revision or None,
     )
 
 

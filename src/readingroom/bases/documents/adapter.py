@@ -52,7 +52,7 @@ class DocumentsAdapter(SearchAdapter):
     async def search(
         self, search_request: SearchRequest, tool_context: ToolContext
     ) -> list[DeskHit]:
-        hits_page = await self._service.search_documents(
+        document_hits = await self._service.search_documents(
             SearchApplicationDocs(
                 query=search_request.query,
                 application_ref=search_request.application_ref,
@@ -60,13 +60,16 @@ class DocumentsAdapter(SearchAdapter):
                 mode="hybrid",
             )
         )
-        hits_with_text = [
-            hit
-            for hit in hits_page.results
+        hits_beyond_headings = [
+            document_hit
+            for document_hit in document_hits.results
             # A document of one chunk is all there is, even if it looks like a heading.
-            if hit.metadata.total_chunks == 1 or not is_heading_only(hit.text)
+            if document_hit.metadata.total_chunks == 1 or not is_heading_only(document_hit.text)
         ]
-        return [self._to_desk_hit(hit) for hit in hits_with_text[: search_request.limit]]
+        return [
+            self._make_desk_hit(document_hit)
+            for document_hit in hits_beyond_headings[: search_request.limit]
+        ]
 
     async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
         document_ref = parse_doc_id(id)
@@ -89,16 +92,16 @@ class DocumentsAdapter(SearchAdapter):
         )
 
     async def find_application(self, application_ref: str) -> KnownApplication | None:
-        known_application = await self._service.find_application(application_ref)
+        application_record = await self._service.find_application(application_ref)
         document_records = await self._service.store.list_records(application_ref)
-        if known_application is None and not document_records:
+        if application_record is None and not document_records:
             return None
-        validation_date = known_application.validation_date if known_application else None
+        validation_date = application_record.validation_date if application_record else None
         return KnownApplication(
             validation_date.isoformat() if validation_date else None,
-            known_application.local_authority if known_application else None,
+            application_record.local_authority if application_record else None,
             tuple(document_record.source_file for document_record in document_records),
-            known_application.address if known_application else None,
+            application_record.address if application_record else None,
         )
 
     async def list_resources(self) -> list[ListedResource]:
@@ -130,24 +133,24 @@ class DocumentsAdapter(SearchAdapter):
             return sorted({document_record.application_ref for document_record in document_records})
         return ()
 
-    def _to_desk_hit(self, hit: DocumentHit) -> DeskHit:
-        url = self._page_links.make_record_url(hit.id)
-        chunk_metadata = hit.metadata
-        page_ids = (
+    def _make_desk_hit(self, document_hit: DocumentHit) -> DeskHit:
+        record_url = self._page_links.make_record_url(document_hit.id)
+        chunk_metadata = document_hit.metadata
+        ids_of_pages = (
             format_doc_id(chunk_metadata.document_id, int(page_number))
             for page_number in chunk_metadata.page_numbers.split(",")
         )
-        citation_text = f"{chunk_metadata.application_ref}, {hit.citation}"
+        citation_text = f"{chunk_metadata.application_ref}, {document_hit.citation}"
         return DeskHit(
-            id=hit.id,
-            title=f"{chunk_metadata.application_ref}: {hit.citation}",
-            url=url,
+            id=document_hit.id,
+            title=f"{chunk_metadata.application_ref}: {document_hit.citation}",
+            url=record_url,
             source=chunk_metadata.document_type,
-            snippet=hit.text,
-            score=hit.score,
+            snippet=document_hit.text,
+            score=document_hit.score,
             published_at=None,
-            citation=Citation(citation_string=citation_text, url=url),
+            citation=Citation(citation_string=citation_text, url=record_url),
             base=self.base,
-            parts=hit.parts,
-            joined_ids=[page_id for page_id in page_ids if page_id != hit.id],
+            parts=document_hit.parts,
+            joined_ids=[id_of_page for id_of_page in ids_of_pages if id_of_page != document_hit.id],
         )

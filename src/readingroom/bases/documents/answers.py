@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from readingroom.engine.index import ChunkHit
 
 
-def to_listed_document(document_record: DocumentRecord) -> ListedDocument:
+def make_list_entry(document_record: DocumentRecord) -> ListedDocument:
     """Return a document as lists show it."""
     return ListedDocument.model_validate(document_record, from_attributes=True)
 
@@ -43,16 +43,16 @@ def make_type_overview(
     document_type: str, document_records: Sequence[DocumentRecord]
 ) -> OverviewType:
     """Return the documents of one type among these."""
-    matching_records = [
+    records_of_type = [
         document_record
         for document_record in document_records
         if document_record.document_type == document_type
     ]
     return OverviewType(
         document_type=document_type,
-        document_count=len(matching_records),
-        page_count=sum(document_record.page_count for document_record in matching_records),
-        word_count=sum(document_record.total_words for document_record in matching_records),
+        document_count=len(records_of_type),
+        page_count=sum(document_record.page_count for document_record in records_of_type),
+        word_count=sum(document_record.total_words for document_record in records_of_type),
         documents=[
             OverviewDocument(
                 document_id=document_record.document_id,
@@ -65,54 +65,56 @@ def make_type_overview(
                 pages_without_text=list(document_record.blank_pages),
                 id=format_doc_id(document_record.document_id),
             )
-            for document_record in matching_records
+            for document_record in records_of_type
         ],
     )
 
 
 def group_chunks_by_passage(
-    chunks: Sequence[StoredChunk], search_mode: Mode
+    ranked_chunks: Sequence[StoredChunk], search_mode: Mode
 ) -> list[list[StoredChunk]]:
     """Return chunks that were found, best first, with those that overlap together.
 
     They were cut out of one stretch of text.
     """
-    return group_neighbours(chunks, _do_overlap, search_mode)
+    return group_neighbours(ranked_chunks, _do_chunks_overlap, search_mode)
 
 
-def make_document_hit(chunks: Sequence[StoredChunk], chunk_hit: ChunkHit) -> DocumentHit:
+def make_document_hit(passage_chunks: Sequence[StoredChunk], chunk_hit: ChunkHit) -> DocumentHit:
     """Return a passage of one chunk, or of neighbours of which the first is the one found best."""
-    chunk = chunks[0]
-    neighbours = sorted(chunks[1:], key=lambda neighbour: neighbour.chunk_index)
-    page_numbers = sorted(
-        {page_number for joined_chunk in chunks for page_number in joined_chunk.pages}
+    best_chunk = passage_chunks[0]
+    neighbour_chunks = sorted(
+        passage_chunks[1:], key=lambda neighbour_chunk: neighbour_chunk.chunk_index
     )
-    passage_text = join_chunk_texts(chunks).strip() if neighbours else chunk.text
+    page_numbers = sorted(
+        {page_number for passage_chunk in passage_chunks for page_number in passage_chunk.pages}
+    )
+    passage_text = join_chunk_texts(passage_chunks).strip() if neighbour_chunks else best_chunk.text
     return DocumentHit(
-        chunk_id=chunk.chunk_id,
+        chunk_id=best_chunk.chunk_id,
         text=passage_text,
         relevance_score=chunk_hit.relevance_score,
         metadata=ChunkMetadata(
-            application_ref=chunk.application_ref,
-            document_id=chunk.document_id,
-            source_file=chunk.source_file,
-            document_type=chunk.document_type,
+            application_ref=best_chunk.application_ref,
+            document_id=best_chunk.document_id,
+            source_file=best_chunk.source_file,
+            document_type=best_chunk.document_type,
             page_numbers=",".join(map(str, page_numbers)),
-            chunk_index=chunk.chunk_index,
-            total_chunks=chunk.total_chunks,
-            extraction_method=chunk.extraction_method,
+            chunk_index=best_chunk.chunk_index,
+            total_chunks=best_chunk.total_chunks,
+            extraction_method=best_chunk.extraction_method,
             char_count=len(passage_text),
             word_count=len(passage_text.split()),
         ),
-        citation=format_citation(chunk.source_file, page_numbers),
-        id=format_doc_id(chunk.document_id, chunk.pages[0]),
+        citation=format_citation(best_chunk.source_file, page_numbers),
+        id=format_doc_id(best_chunk.document_id, best_chunk.pages[0]),
         score=chunk_hit.score,
         parts=chunk_hit.score_parts,
-        joined_chunk_ids=[neighbour.chunk_id for neighbour in neighbours],
+        joined_chunk_ids=[neighbour_chunk.chunk_id for neighbour_chunk in neighbour_chunks],
     )
 
 
-def _do_overlap(chunk: StoredChunk, other_chunk: StoredChunk) -> bool:
+def _do_chunks_overlap(chunk: StoredChunk, other_chunk: StoredChunk) -> bool:
     """Return whether one chunk begins in the other."""
     earlier_chunk, later_chunk = sorted((chunk, other_chunk), key=lambda chunk: chunk.chunk_index)
     return (
@@ -122,7 +124,7 @@ def _do_overlap(chunk: StoredChunk, other_chunk: StoredChunk) -> bool:
     )
 
 
-def find_empty_reason(
+def get_empty_reason(
     document_records: Sequence[DocumentRecord], document_types: Sequence[str] | None
 ) -> EmptyReason:
     """Return why a search limited to these types finds nothing in these documents."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.documents.ids import DOCUMENT_ID_PATTERN
+from readingroom.bases.documents.ids import DOCUMENT_ID_REGEX
 from readingroom.bases.documents.registry.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.protocol.backup import BackupCounts
@@ -16,14 +16,14 @@ from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy, resolve_inside
 from readingroom.storage.postgres.changes import open_restore
 
-_ABOUT_FILE = "about.json"
-_CHUNKS_FILE = "chunks.db"
-_REGISTRY_FILE = "registry.db"
-_APPLICATIONS_FILE = "applications.db"
-_FILES_FOLDER = "files"
+_ABOUT_FILE_NAME = "about.json"
+_CHUNKS_FILE_NAME = "chunks.db"
+_REGISTRY_FILE_NAME = "registry.db"
+_APPLICATIONS_FILE_NAME = "applications.db"
+_FILES_FOLDER_NAME = "files"
 
 BACKUP_FILE_NAME_PATTERN = re.compile(
-    rf"about\.json|(chunks|registry|applications)\.db|files/{DOCUMENT_ID_PATTERN}/[\w-]+\.\w+",
+    rf"about\.json|(chunks|registry|applications)\.db|files/{DOCUMENT_ID_REGEX}/[\w-]+\.\w+",
     re.ASCII,
 )
 """The names of the files that `write_backup` makes."""
@@ -34,17 +34,20 @@ async def write_backup(documents_service: DocumentsService, backup_folder: Path)
     async with documents_service.ingestion.pause_changes():
         await anyio.Path(backup_folder).mkdir(parents=True)
         chunk_count = await documents_service.store.write_dumps(
-            backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE
+            backup_folder / _CHUNKS_FILE_NAME, backup_folder / _REGISTRY_FILE_NAME
         )
         document_records = await documents_service.store.list_records()
         await anyio.to_thread.run_sync(
-            _copy_files, documents_service, document_records, backup_folder
+            _back_up_files, documents_service, document_records, backup_folder
         )
     return BackupCounts(counts={"documents": len(document_records), "chunks": chunk_count})
 
 
 async def restore_backup(
-    documents_service: DocumentsService, backup_folder: Path, final_folder: Path, is_replacing: bool
+    documents_service: DocumentsService,
+    backup_folder: Path,
+    final_base_folder: Path,
+    is_replacing: bool,
 ) -> BackupCounts:
     """Fill an empty base from what `write_backup` wrote.
 
@@ -55,31 +58,31 @@ async def restore_backup(
         DataNotEmpty: the base has documents, and `is_replacing` is not set.
     """
     try:
-        backed_up_folder = Path(
-            json.loads(await anyio.Path(backup_folder / _ABOUT_FILE).read_bytes())["folder"]
+        original_base_folder = Path(
+            json.loads(await anyio.Path(backup_folder / _ABOUT_FILE_NAME).read_bytes())["folder"]
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BackupUnusable(f"The documents of the backup cannot be read: {error}") from error
-    dump_paths = (backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE)
+    dump_paths = (backup_folder / _CHUNKS_FILE_NAME, backup_folder / _REGISTRY_FILE_NAME)
     # All of it is read before anything is removed from a store outside of the data directory.
     await documents_service.store.check_dumps(*dump_paths)
     async with open_restore(documents_service.database, "documents"):
-        return await _restore_base(
+        return await _restore_documents(
             documents_service,
             dump_paths,
-            backed_up_folder,
+            original_base_folder,
             backup_folder,
-            final_folder,
+            final_base_folder,
             is_replacing,
         )
 
 
-async def _restore_base(
+async def _restore_documents(
     documents_service: DocumentsService,
     dump_paths: tuple[Path, Path],
-    backed_up_folder: Path,
+    original_base_folder: Path,
     backup_folder: Path,
-    final_folder: Path,
+    final_base_folder: Path,
     is_replacing: bool,
 ) -> BackupCounts:
     # Before anything is removed: it refuses what is no application.
@@ -94,44 +97,48 @@ async def _restore_base(
         # Through the ingestion, so that a crash halfway is finished at the next start.
         await documents_service.ingestion.remove_document(document_record.document_id)
     chunk_count = await documents_service.store.load_from_dumps(*dump_paths)
-    document_records = await documents_service.store.list_records()
-    for document_record in document_records:
+    restored_records = await documents_service.store.list_records()
+    for document_record in restored_records:
         # Uploads have no path but that of our copy, which lies in the base's own folder.
-        if Path(document_record.file_path).is_relative_to(backed_up_folder):
-            new_path = final_folder / Path(document_record.file_path).relative_to(backed_up_folder)
-            await documents_service.store.register_document(
-                with_values(document_record, file_path=str(new_path))
+        if Path(document_record.file_path).is_relative_to(original_base_folder):
+            restored_file_path = final_base_folder / Path(document_record.file_path).relative_to(
+                original_base_folder
             )
-    await anyio.to_thread.run_sync(_restore_files, documents_service, backup_folder / _FILES_FOLDER)
-    return BackupCounts(counts={"documents": len(document_records), "chunks": chunk_count})
+            await documents_service.store.register_document(
+                with_values(document_record, file_path=str(restored_file_path))
+            )
+    await anyio.to_thread.run_sync(
+        _restore_files, documents_service, backup_folder / _FILES_FOLDER_NAME
+    )
+    return BackupCounts(counts={"documents": len(restored_records), "chunks": chunk_count})
 
 
-def _copy_files(
+def _back_up_files(
     documents_service: DocumentsService, document_records: list[DocumentRecord], backup_folder: Path
 ) -> None:
-    (backup_folder / _ABOUT_FILE).write_text(
+    (backup_folder / _ABOUT_FILE_NAME).write_text(
         json.dumps({"folder": str(documents_service.folder)}), "utf-8"
     )
-    documents_service.applications.dump_to_file(backup_folder / _APPLICATIONS_FILE)
+    documents_service.applications.dump_to_file(backup_folder / _APPLICATIONS_FILE_NAME)
     for document_record in document_records:
         copy_path = documents_service.ingestion.locate_copy(document_record)
         if copy_path.exists():
             link_or_copy(
                 copy_path,
                 resolve_inside(
-                    backup_folder / _FILES_FOLDER, document_record.document_id, copy_path.name
+                    backup_folder / _FILES_FOLDER_NAME, document_record.document_id, copy_path.name
                 ),
             )
 
 
 def _restore_applications(documents_service: DocumentsService, backup_folder: Path) -> None:
-    if (database_path := backup_folder / _APPLICATIONS_FILE).exists():
+    if (applications_file := backup_folder / _APPLICATIONS_FILE_NAME).exists():
         documents_service.applications.delete_all_rows()
-        documents_service.applications.restore_rows(database_path)
+        documents_service.applications.restore_rows(applications_file)
 
 
-def _restore_files(documents_service: DocumentsService, files_folder: Path) -> None:
+def _restore_files(documents_service: DocumentsService, backup_files_folder: Path) -> None:
     for file_path in sorted(
-        copied_path for copied_path in files_folder.rglob("*") if copied_path.is_file()
+        found_path for found_path in backup_files_folder.rglob("*") if found_path.is_file()
     ):
         documents_service.ingestion.move_copy_in(file_path.parent.name, file_path)

@@ -49,28 +49,30 @@ from readingroom.storage.handover import hand_over_file
 _NO_DOCUMENTS_MESSAGE = "There are no documents yet: `readingroom documents ingest` brings them in."
 
 
-def _list_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    known_applications = run_quietly(ListApplications(), SPEC, settings)["applications"]
-    return [application["reference"] for application in known_applications]
+def _list_application_references(
+    settings: RoomSettings, typed_values: Mapping[str, Any]
+) -> list[str]:
+    listed_applications = run_quietly(ListApplications(), SPEC, settings)["applications"]
+    return [listed_application["reference"] for listed_application in listed_applications]
 
 
 def _list_document_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> Iterator[str]:
-    for application_ref in _list_references(settings, typed_values):
+    for application_ref in _list_application_references(settings, typed_values):
         arguments = build_model(ListIngestedDocuments, application_ref=application_ref)
         document_list = run_quietly(ListDocuments(question=arguments), SPEC, settings)
         yield from (document_entry["document_id"] for document_entry in document_list["documents"])
 
 
-_complete_reference = complete_with(_list_references)
+_complete_application_reference = complete_with(_list_application_references)
 _document_argument = click.argument("document_id", shell_complete=complete_with(_list_document_ids))
 _application_option = click.option(
     "--application",
     "application_ref",
     metavar="REF",
     required=True,
-    shell_complete=_complete_reference,
+    shell_complete=_complete_application_reference,
 )
-_type_choice = click.Choice(get_args(DocumentType))
+_document_type_choice = click.Choice(get_args(DocumentType))
 
 
 @click.group()
@@ -85,7 +87,10 @@ def documents() -> None:
 @click.argument("paths", metavar="FILE|FOLDER…", nargs=-1, required=True, type=click.Path())
 @_application_option
 @click.option(
-    "--type", "document_type", type=_type_choice, help="Type of all of them [by name and text]."
+    "--type",
+    "document_type",
+    type=_document_type_choice,
+    help="Type of all of them [by name and text].",
 )
 @add_embedding_options
 def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **values: Any) -> None:
@@ -103,7 +108,7 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
                 "others"
             )
         )
-        handed_files, unread_outcomes = _hand_over_all_files(paths, settings)
+        handed_files, outcomes_of_unreadable_files = _hand_over_all_files(paths, settings)
         show_progress = command_stack.enter_context(
             show_progress_bar(f"{len(handed_files)} files", as_json)
         )
@@ -120,11 +125,11 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
             report_progress,
         )
     ingest_report["files"] += [
-        file_outcome.model_dump(mode="json") for file_outcome in unread_outcomes
+        file_outcome.model_dump(mode="json") for file_outcome in outcomes_of_unreadable_files
     ]
-    ingest_report["file_count"] += len(unread_outcomes)
-    ingest_report["failed"] += len(unread_outcomes)
-    print_result(as_json, ingest_report, _render_outcomes(ingest_report))
+    ingest_report["file_count"] += len(outcomes_of_unreadable_files)
+    ingest_report["failed"] += len(outcomes_of_unreadable_files)
+    print_result(as_json, ingest_report, _render_ingest_report(ingest_report))
     if ingest_report["failed"]:
         sys.exit(1)
 
@@ -134,28 +139,28 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
     "--application",
     "application_ref",
     metavar="REF",
-    shell_complete=_complete_reference,
+    shell_complete=_complete_application_reference,
     help="Its documents.",
 )
 @add_common_options
 def list_documents(application_ref: str | None, settings: RoomSettings, as_json: bool) -> None:
     """List the documents of an application, or every application."""
     if application_ref is None:
-        listing_fields = run_command(ListApplications(), SPEC, settings)
+        listing_answer = run_command(ListApplications(), SPEC, settings)
         table_text = format_table(
             [
                 (
-                    make_bold(application["reference"]),
-                    str(application["document_count"]),
-                    application["validation_date"] or "",
+                    make_bold(listed_application["reference"]),
+                    str(listed_application["document_count"]),
+                    listed_application["validation_date"] or "",
                 )
-                for application in listing_fields["applications"]
+                for listed_application in listing_answer["applications"]
             ],
             right_aligned_columns=[1],
         )
     else:
         arguments = build_model(ListIngestedDocuments, application_ref=application_ref)
-        listing_fields = run_command(ListDocuments(question=arguments), SPEC, settings)
+        listing_answer = run_command(ListDocuments(question=arguments), SPEC, settings)
         table_rows = [
             (
                 make_bold(document_entry["document_id"]),
@@ -163,10 +168,10 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
                 f"{document_entry['chunk_count']} chunks",
                 f"{Path(document_entry['file_path']).name}{_describe_textless_pages(document_entry)}",
             )
-            for document_entry in listing_fields["documents"]
+            for document_entry in listing_answer["documents"]
         ]
         table_text = format_table(table_rows, right_aligned_columns=[2])
-    print_result(as_json, listing_fields, table_text or _NO_DOCUMENTS_MESSAGE)
+    print_result(as_json, listing_answer, table_text or _NO_DOCUMENTS_MESSAGE)
 
 
 @documents.command()
@@ -175,10 +180,12 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
     "--application",
     "application_ref",
     metavar="REF",
-    shell_complete=_complete_reference,
+    shell_complete=_complete_application_reference,
     help="Only in this application.",
 )
-@click.option("--type", "document_types", type=_type_choice, multiple=True, help="May be repeated.")
+@click.option(
+    "--type", "document_types", type=_document_type_choice, multiple=True, help="May be repeated."
+)
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
 @click.option(
     "-n", "--limit", "max_results", default=5, show_default=True, help="How many passages."
@@ -190,21 +197,21 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     arguments = build_model(
         SearchApplicationDocs, query=query, document_types=document_types, **values
     )
-    document_hits = run_command(SearchDocuments(question=arguments), SPEC, settings)
+    search_answer = run_command(SearchDocuments(question=arguments), SPEC, settings)
     printed_lines = [
-        f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
-        for hit in document_hits["results"]
+        f"{make_bold(document_hit['citation'])}\n  {' '.join(document_hit['text'].split())}"
+        for document_hit in search_answer["results"]
     ]
     if not printed_lines:
-        is_empty = document_hits["empty_because"] == "no_documents"
+        has_no_documents = search_answer["empty_because"] == "no_documents"
         printed_lines = [
             _NO_DOCUMENTS_MESSAGE
-            if is_empty
-            else f"Nothing was found: {document_hits['empty_because']}."
+            if has_no_documents
+            else f"Nothing was found: {search_answer['empty_because']}."
         ]
-    if document_hits["degraded"]:
-        printed_lines.append(f"({document_hits['degraded']})")
-    print_result(as_json, document_hits, "\n\n".join(printed_lines))
+    if search_answer["degraded"]:
+        printed_lines.append(f"({search_answer['degraded']})")
+    print_result(as_json, search_answer, "\n\n".join(printed_lines))
 
 
 @documents.command()
@@ -214,8 +221,8 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: bool) -> None:
     """Print a document's text."""
     arguments = build_model(GetDocumentText, document_id=document_id, pages=pages)
-    document_text = run_command(ReadDocument(question=arguments), SPEC, settings)
-    print_result(as_json, document_text, document_text["text"])
+    text_answer = run_command(ReadDocument(question=arguments), SPEC, settings)
+    print_result(as_json, text_answer, text_answer["text"])
 
 
 @documents.command()
@@ -233,7 +240,7 @@ def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
 
 
 @documents.command()
-@click.argument("reference", metavar="REF", shell_complete=_complete_reference)
+@click.argument("reference", metavar="REF", shell_complete=_complete_application_reference)
 @click.option("--address")
 @click.option("--description")
 @click.option("--validated", "validation_date", help="The day it was validated, YYYY-MM-DD.")
@@ -242,47 +249,47 @@ def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
 @add_common_options
 def application(reference: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show the application REF; with options, first write them down ("" clears one)."""
-    changed_fields = {
+    given_fields = {
         field_name: field_value
         for field_name, field_value in values.items()
         if field_value is not None
     }
-    if changed_fields:
-        arguments = build_model(SetApplication, reference=reference, **changed_fields)
+    if given_fields:
+        arguments = build_model(SetApplication, reference=reference, **given_fields)
         run_command(DescribeApplication(question=arguments), SPEC, settings)
     overview_arguments = build_model(ApplicationOverview, application_ref=reference)
-    overview_fields = run_command(ShowApplication(question=overview_arguments), SPEC, settings)
-    print_result(as_json, overview_fields, "\n".join(_render_overview(overview_fields)))
+    overview_answer = run_command(ShowApplication(question=overview_arguments), SPEC, settings)
+    print_result(as_json, overview_answer, "\n".join(_iterate_overview_lines(overview_answer)))
 
 
 def _hand_over_all_files(
-    given_paths: tuple[str, ...], settings: RoomSettings
+    typed_paths: tuple[str, ...], settings: RoomSettings
 ) -> tuple[list[HandedFile], list[FileOutcome]]:
     """Hand over every file; return those, and the outcomes of those that cannot be read."""
-    handed_files, unread_outcomes = [], []
-    for file_name, file_path in _find_files(given_paths):
+    handed_files, outcomes_of_unreadable_files = [], []
+    for file_name, file_path in _iterate_files_with_names(typed_paths):
         try:
-            copy_name = hand_over_file(settings.data / "documents", file_path)
-            handed_files.append(HandedFile(name=file_name, copied=copy_name))
+            handed_copy_name = hand_over_file(settings.data / "documents", file_path)
+            handed_files.append(HandedFile(name=file_name, copied=handed_copy_name))
         except (FileNotFoundError, PermissionError) as error:
             error_message = f"{file_path} cannot be read: {error.strerror}"
             error_code = FileNotFound.code
-            unread_outcomes.append(
+            outcomes_of_unreadable_files.append(
                 FileOutcome(
                     file=file_name, status="error", error_type=error_code, message=error_message
                 )
             )
-    return handed_files, unread_outcomes
+    return handed_files, outcomes_of_unreadable_files
 
 
-def _find_files(given_paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+def _iterate_files_with_names(typed_paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     """Yield every file with its path below the folder it was found in, except hidden ones."""
-    for given_path in map(Path, given_paths):
-        if not given_path.is_dir():
-            yield given_path.name, given_path
+    for typed_path in map(Path, typed_paths):
+        if not typed_path.is_dir():
+            yield typed_path.name, typed_path
             continue
-        for file_path in sorted(given_path.rglob("*")):
-            relative_path = file_path.relative_to(given_path)
+        for file_path in sorted(typed_path.rglob("*")):
+            relative_path = file_path.relative_to(typed_path)
             # Hidden files are the system's (.DS_Store) or half written, and nobody submitted them.
             if file_path.is_file() and not any(
                 path_part.startswith(".") for path_part in relative_path.parts
@@ -290,9 +297,9 @@ def _find_files(given_paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
                 yield str(relative_path), file_path
 
 
-def _render_outcomes(ingest_report: dict[str, Any]) -> str:
+def _render_ingest_report(ingest_report: dict[str, Any]) -> str:
     table_rows = [
-        (file_outcome["file"], file_outcome["status"], _describe_outcome(file_outcome))
+        (file_outcome["file"], file_outcome["status"], _describe_file_outcome(file_outcome))
         for file_outcome in ingest_report["files"]
     ]
     printed_lines = [format_table(table_rows)] if table_rows else []
@@ -304,12 +311,12 @@ def _render_outcomes(ingest_report: dict[str, Any]) -> str:
     return "\n".join(printed_lines)
 
 
-def _describe_outcome(file_outcome: dict[str, Any]) -> str:
+def _describe_file_outcome(file_outcome: dict[str, Any]) -> str:
     match file_outcome["status"]:
         case "success":
-            textless_note = _describe_textless_pages(file_outcome)
+            textless_pages_note = _describe_textless_pages(file_outcome)
             chunk_count = file_outcome["chunks_created"]
-            return f"{file_outcome['document_id']}, {chunk_count} chunks{textless_note}"
+            return f"{file_outcome['document_id']}, {chunk_count} chunks{textless_pages_note}"
         case "already_ingested":
             return str(file_outcome["document_id"])
         case "skipped":
@@ -319,29 +326,35 @@ def _describe_outcome(file_outcome: dict[str, Any]) -> str:
 
 def _describe_textless_pages(document_entry: dict[str, Any]) -> str:
     """Return a note on the pages that gave no text; "" where all did."""
-    textless_count = len(document_entry["pages_without_text"])
-    if not textless_count:
+    textless_page_count = len(document_entry["pages_without_text"])
+    if not textless_page_count:
         return ""
-    textless_reason = document_entry.get("pages_without_text_reason")
-    textless_note = f" ({textless_count} of {document_entry['page_count']} pages gave no text"
-    return f"{textless_note}: {textless_reason})" if textless_reason else f"{textless_note})"
+    textless_pages_reason = document_entry.get("pages_without_text_reason")
+    textless_pages_note = (
+        f" ({textless_page_count} of {document_entry['page_count']} pages gave no text"
+    )
+    return (
+        f"{textless_pages_note}: {textless_pages_reason})"
+        if textless_pages_reason
+        else f"{textless_pages_note})"
+    )
 
 
-def _render_overview(overview_fields: dict[str, Any]) -> Iterator[str]:
-    yield f"{overview_fields['application_ref']}: {overview_fields['document_count']} documents"
-    for field_name, field_value in (overview_fields["application"] or {}).items():
+def _iterate_overview_lines(overview_answer: dict[str, Any]) -> Iterator[str]:
+    yield f"{overview_answer['application_ref']}: {overview_answer['document_count']} documents"
+    for field_name, field_value in (overview_answer["application"] or {}).items():
         if field_value is not None and field_name not in ("reference", "updated_at"):
             yield f"  {field_name.replace('_', ' ')}: {field_value}"
-    for type_fields in overview_fields["types"]:
-        size_text = f"{type_fields['page_count']} pages, {type_fields['word_count']} words"
-        yield f"{type_fields['document_type']}: {size_text}"
-        for document_entry in type_fields["documents"]:
-            textless_note = _describe_textless_pages(document_entry)
+    for type_entry in overview_answer["types"]:
+        type_size_text = f"{type_entry['page_count']} pages, {type_entry['word_count']} words"
+        yield f"{type_entry['document_type']}: {type_size_text}"
+        for document_entry in type_entry["documents"]:
+            textless_pages_note = _describe_textless_pages(document_entry)
             yield (
                 f"  {document_entry['document_id']:<32} "
-                f"{document_entry['source_file']}{textless_note}"
+                f"{document_entry['source_file']}{textless_pages_note}"
             )
-    for unread_file in overview_fields["not_ingested"]:
+    for unread_file in overview_answer["not_ingested"]:
         yield f"not ingested: {unread_file['source_file']} ({unread_file['reason']})"
-    if overview_fields["missing_types"]:
-        yield f"missing: {', '.join(overview_fields['missing_types'])}"
+    if overview_answer["missing_types"]:
+        yield f"missing: {', '.join(overview_answer['missing_types'])}"

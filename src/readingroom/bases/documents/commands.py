@@ -70,10 +70,10 @@ class IngestFiles(_DocumentsCommand):
     async def run(
         self, documents_service: DocumentsService, report_progress: ReportProgress
     ) -> FolderIngested:
-        async with AsyncExitStack() as handover_stack:
+        async with AsyncExitStack() as open_handovers:
             batch_files = []
             for handed_file in self.files:
-                copied_path = await handover_stack.enter_async_context(
+                handed_copy_path = await open_handovers.enter_async_context(
                     open_handed_over_file(documents_service.folder, handed_file.copied)
                 )
                 # Opened by the batch when its turn comes: hundreds of files would exhaust
@@ -81,7 +81,7 @@ class IngestFiles(_DocumentsCommand):
                 batch_files.append(
                     BatchFile(
                         handed_file.name,
-                        partial(documents_service.open_upload, copied_path, handed_file.name),
+                        partial(documents_service.open_upload, handed_copy_path, handed_file.name),
                     )
                 )
             return await documents_service.ingest_files(
@@ -259,6 +259,5 @@ def run_doctor(
     """Return what the stores of the base disagree about; with `is_repairing`, mend what can be."""
     diagnosis_json = run_command(CheckDocuments(repair=is_repairing), settings)
     return [
-        Complaint.model_validate(complaint_fields)
-        for complaint_fields in diagnosis_json["complaints"]
+        Complaint.model_validate(complaint_json) for complaint_json in diagnosis_json["complaints"]
     ]

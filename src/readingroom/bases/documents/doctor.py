@@ -27,23 +27,23 @@ class DocumentsDoctor:
                 for document_record in await document_store.list_records()
             }
             chunk_counts_by_id = await document_store.count_chunks_by_document()
-            index_sizes = await document_store.count_indexed_chunks()
-            interrupted_ids = [
+            indexed_chunk_counts = await document_store.count_indexed_chunks()
+            interrupted_document_ids = [
                 change_intent.body["document_id"]
                 for change_intent in await ingestion.list_unfinished()
             ]
-            ids_with_files = await ingestion.list_documents_with_files()
+            document_ids_with_files = await ingestion.list_document_ids_with_files()
         document_findings = [
-            *self._check_interrupted_changes(interrupted_ids),
-            *self._check_orphan_data(chunk_counts_by_id, ids_with_files, records_by_id),
+            *self._report_interrupted_changes(interrupted_document_ids),
+            *self._report_orphan_data(chunk_counts_by_id, document_ids_with_files, records_by_id),
             *(
                 document_finding
                 for document_record in records_by_id.values()
-                for document_finding in self._check_document(
-                    document_record, chunk_counts_by_id, ids_with_files
+                for document_finding in self._report_document_problems(
+                    document_record, chunk_counts_by_id, document_ids_with_files
                 )
             ),
-            *self._check_indexes(index_sizes, chunk_counts_by_id.total()),
+            *self._report_index_difference(indexed_chunk_counts, chunk_counts_by_id.total()),
         ]
         return DocumentsDiagnosis(
             documents=len(records_by_id),
@@ -54,36 +54,40 @@ class DocumentsDoctor:
             ],
         )
 
-    def _check_interrupted_changes(self, interrupted_ids: list[str]) -> Iterator[RepairableFinding]:
-        for document_id in interrupted_ids:
+    def _report_interrupted_changes(
+        self, interrupted_document_ids: list[str]
+    ) -> Iterator[RepairableFinding]:
+        for document_id in interrupted_document_ids:
             yield RepairableFinding(
                 document_id,
                 "an interrupted change could not be finished",
                 "restart the server; its log says why it fails",
             )
 
-    def _check_orphan_data(
+    def _report_orphan_data(
         self,
         chunk_counts_by_id: Counter[str],
-        ids_with_files: set[str],
+        document_ids_with_files: set[str],
         records_by_id: dict[str, DocumentRecord],
     ) -> Iterator[RepairableFinding]:
-        for document_id in sorted({*chunk_counts_by_id, *ids_with_files} - {*records_by_id}):
+        for document_id in sorted(
+            {*chunk_counts_by_id, *document_ids_with_files} - {*records_by_id}
+        ):
             yield RepairableFinding(
                 document_id,
                 f"{chunk_counts_by_id[document_id]} chunks or a file belong to no registered "
                 "document",
                 "delete them",
-                partial(self._service.ingestion.delete_orphan, document_id),
+                partial(self._service.ingestion.delete_orphan_document, document_id),
             )
 
-    def _check_document(
+    def _report_document_problems(
         self,
         document_record: DocumentRecord,
         chunk_counts_by_id: Counter[str],
-        ids_with_files: set[str],
+        document_ids_with_files: set[str],
     ) -> Iterator[RepairableFinding]:
-        has_file = document_record.document_id in ids_with_files
+        has_file = document_record.document_id in document_ids_with_files
         chunk_count = chunk_counts_by_id[document_record.document_id]
         if chunk_count != document_record.chunk_count:
             yield RepairableFinding(
@@ -100,13 +104,13 @@ class DocumentsDoctor:
                 "remove it and ingest it again",
             )
 
-    def _check_indexes(
-        self, index_sizes: tuple[int, int], chunk_count: int
+    def _report_index_difference(
+        self, indexed_chunk_counts: tuple[int, int], chunk_count: int
     ) -> Iterator[RepairableFinding]:
-        if index_sizes != (chunk_count, chunk_count):
+        if indexed_chunk_counts != (chunk_count, chunk_count):
             yield RepairableFinding(
                 "index",
-                f"the indexes hold {index_sizes} of {chunk_count} chunks",
+                f"the indexes hold {indexed_chunk_counts} of {chunk_count} chunks",
                 "rebuild them",
                 self._service.store.rebuild_indexes,
             )

@@ -11,9 +11,9 @@ from readingroom.core.text import fold_dashes
 from readingroom.protocol.tool import NonBlankText, clean_reference
 
 # Long enough for any reference of 100 characters, with the digits of its file's hash.
-DOCUMENT_ID_PATTERN = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
-_DOC_ID_PATTERN = re.compile(
-    rf"doc:({DOCUMENT_ID_PATTERN})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII
+DOCUMENT_ID_REGEX = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
+_PREFIXED_DOCUMENT_ID_PATTERN = re.compile(
+    rf"doc:({DOCUMENT_ID_REGEX})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII
 )
 
 ApplicationRef = Annotated[
@@ -21,7 +21,7 @@ ApplicationRef = Annotated[
     Field(max_length=100, description="Planning application reference, such as `25/01178/REM`."),
     AfterValidator(clean_reference),
 ]
-StoredDocumentId = Annotated[str, Field(pattern=f"^{DOCUMENT_ID_PATTERN}$")]
+StoredDocumentId = Annotated[str, Field(pattern=f"^{DOCUMENT_ID_REGEX}$")]
 """An id that an ingestion has given; it names a folder too, so it must be nothing else."""
 
 
@@ -40,7 +40,7 @@ def format_doc_id(document_id: str, page_number: int | None = None) -> str:
 
 def parse_doc_id(id_text: str) -> DocumentRef:
     """Return what `format_doc_id` was given. Raise `UnrecognizedId` for anything else."""
-    id_match = _DOC_ID_PATTERN.fullmatch(fold_dashes(id_text).strip())
+    id_match = _PREFIXED_DOCUMENT_ID_PATTERN.fullmatch(fold_dashes(id_text).strip())
     if id_match is None:
         raise UnrecognizedId(
             f"{id_text[:100]!r} is not the id of a document", valid_prefixes=["doc:<document_id>"]

@@ -328,11 +328,11 @@ class FileOutcome(Answer):
 
     @classmethod
     def from_outcome(
-        cls, file_name: str, outcome: "IngestedDocument | AlreadyIngested | SkippedDocument"
+        cls, file_name: str, ingest_outcome: "IngestedDocument | AlreadyIngested | SkippedDocument"
     ) -> "FileOutcome":
         """Return what became of a file that was read."""
-        shared_fields = outcome.model_dump(include=set(cls.model_fields))
-        return cls(file=file_name, **shared_fields)
+        outcome_fields = ingest_outcome.model_dump(include=set(cls.model_fields))
+        return cls(file=file_name, **outcome_fields)
 
     @classmethod
     def from_error(cls, file_name: str, error: KnowledgeError) -> "FileOutcome":
@@ -355,31 +355,36 @@ class FolderIngested(Answer):
 
 # --- applications ---
 
-_UNSET_NOTE = "Left out or null: it stays; an empty string clears it."
+_CLEARING_NOTE = "Left out or null: it stays; an empty string clears it."
 
 
 class ApplicationPatch(Body):
     """Fields of an application to change; null keeps a field, an empty string clears it."""
 
     address: str | None = Field(
-        default=None, max_length=500, description=f"Address of the site. {_UNSET_NOTE}"
+        default=None,
+        max_length=500,
+        description=f"Address of the site. {_CLEARING_NOTE}",
     )
     description: str | None = Field(
-        default=None, max_length=4000, description=f"What is applied for. {_UNSET_NOTE}"
+        default=None,
+        max_length=4000,
+        description=f"What is applied for. {_CLEARING_NOTE}",
     )
     validation_date: DayText | None = Field(
         default=None,
-        description=f"The day it was validated, which decides which policy applies. {_UNSET_NOTE}",
+        description="The day it was validated, which decides which policy applies. "
+        f"{_CLEARING_NOTE}",
     )
     status: str | None = Field(
         default=None,
         max_length=100,
-        description=f"How far it has come, in your words. {_UNSET_NOTE}",
+        description=f"How far it has come, in your words. {_CLEARING_NOTE}",
     )
     local_authority: str | None = Field(
         default=None,
         max_length=200,
-        description=f"Who decides it, which decides which local plan applies. {_UNSET_NOTE}",
+        description=f"Who decides it, which decides which local plan applies. {_CLEARING_NOTE}",
     )
 
 

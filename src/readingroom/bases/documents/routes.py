@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import anyio
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from readingroom.bases.documents.answers import to_listed_document
+from readingroom.bases.documents.answers import make_list_entry
 from readingroom.bases.documents.ids import ApplicationRef
 from readingroom.bases.documents.models import (
     AlreadyIngested,
@@ -127,7 +127,7 @@ def _add_reading_routes(router: APIRouter, documents_service: DocumentsService) 
     @router.get("/documents/{document_id}")
     async def get_document(document_id: DocumentIdInPath) -> ListedDocument:
         """One document as lists show it."""
-        return to_listed_document(await documents_service.get_record(document_id))
+        return make_list_entry(await documents_service.get_record(document_id))
 
     @router.get("/documents/{document_id}/text")
     async def get_text(

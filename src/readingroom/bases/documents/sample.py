@@ -31,21 +31,23 @@ class DocumentsSample(BaseSample):
                 run_command,
                 f"{application_ref}: {sample_file.name}",
             )
-        shop_reference = corpus.load_shop_application()["reference"]
+        shop_application_ref = corpus.load_shop_application()["reference"]
         yield _make_description_step(settings, corpus.load_shop_application(), run_command)
         shop_files = sorted(corpus.write_shop_application(corpus_folder).iterdir())
-        step_title = f"{shop_reference}: {len(shop_files)} documents"
-        yield _make_ingest_step(settings, shop_reference, shop_files, run_command, step_title)
+        step_title = f"{shop_application_ref}: {len(shop_files)} documents"
+        yield _make_ingest_step(settings, shop_application_ref, shop_files, run_command, step_title)
 
 
 def _make_description_step(
-    settings: RoomSettings, application: dict[str, str], run_command: RunCommand
+    settings: RoomSettings, application_fields: dict[str, str], run_command: RunCommand
 ) -> SampleStep:
-    def load(report_progress: ReportProgressSync) -> None:
-        arguments = SetApplication.model_validate_json(json.dumps(application))
+    def load_application(report_progress: ReportProgressSync) -> None:
+        arguments = SetApplication.model_validate_json(json.dumps(application_fields))
         run_command(DescribeApplication(question=arguments), settings)
 
-    return SampleStep(f"application {application['reference']}", load, _TURN_AFTER_OTHER_BASES)
+    return SampleStep(
+        f"application {application_fields['reference']}", load_application, _TURN_AFTER_OTHER_BASES
+    )
 
 
 def _make_ingest_step(
@@ -59,7 +61,7 @@ def _make_ingest_step(
     noted there.
     """
 
-    def load(report_progress: ReportProgressSync) -> None:
+    def load_documents(report_progress: ReportProgressSync) -> None:
         base_folder = settings.data / "documents"
         handed_files = [
             HandedFile(name=file_path.name, copied=hand_over_file(base_folder, file_path))
@@ -67,7 +69,7 @@ def _make_ingest_step(
         ]
         run_command(IngestFiles(application_ref=application_ref, files=handed_files), settings)
 
-    return SampleStep(step_title, load, _TURN_AFTER_OTHER_BASES)
+    return SampleStep(step_title, load_documents, _TURN_AFTER_OTHER_BASES)
 
 
 SAMPLE = DocumentsSample()

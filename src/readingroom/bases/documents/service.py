@@ -15,12 +15,12 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.documents.answers import (
-    find_empty_reason,
+    get_empty_reason,
     group_chunks_by_passage,
     make_application_record,
     make_document_hit,
+    make_list_entry,
     make_type_overview,
-    to_listed_document,
 )
 from readingroom.bases.documents.errors import ApplicationNotFound
 from readingroom.bases.documents.ids import format_doc_id, parse_document_ref
@@ -48,7 +48,7 @@ from readingroom.bases.documents.models import (
     UnreadFile,
 )
 from readingroom.bases.documents.registry.applications import ApplicationStore
-from readingroom.bases.documents.registry.pages import cut_page_texts, parse_page_selection
+from readingroom.bases.documents.registry.pages import join_page_texts, parse_page_selection
 from readingroom.bases.documents.registry.records import (
     Application,
     DocumentRecord,
@@ -157,19 +157,19 @@ class DocumentsService:
             arguments.document_types,
             arguments.mode,
         )
-        hits_by_id = {hit.chunk_id: hit for hit in ranking.hits}
-        chunks_by_id = await self.store.get_chunks_by_id([*hits_by_id])
+        hits_by_chunk_id = {hit.chunk_id: hit for hit in ranking.hits}
+        chunks_by_id = await self.store.get_chunks_by_id([*hits_by_chunk_id])
         document_ids = {chunk.document_id for chunk in chunks_by_id.values()}
         records_by_id = await self.store.get_records(list(document_ids))
-        found_chunks = [
+        ranked_chunks = [
             chunk
-            for chunk_id in hits_by_id
+            for chunk_id in hits_by_chunk_id
             # A document that is being added or removed right now exists if its entry does.
             if (chunk := chunks_by_id.get(chunk_id)) and chunk.document_id in records_by_id
         ]
         document_hits = [
-            make_document_hit(chunks, hits_by_id[chunks[0].chunk_id])
-            for chunks in group_chunks_by_passage(found_chunks, arguments.mode)
+            make_document_hit(chunks, hits_by_chunk_id[chunks[0].chunk_id])
+            for chunks in group_chunks_by_passage(ranked_chunks, arguments.mode)
         ][: arguments.max_results]
         answer_confidence = judge_confidence(
             [hit.score for hit in ranking.hits], document_hits[0].citation if document_hits else ""
@@ -181,7 +181,7 @@ class DocumentsService:
             confidence=answer_confidence.level,
             confidence_reason=answer_confidence.reason,
             degraded=ranking.degraded_reason,
-            empty_because=None if document_hits else await self._find_empty_reason(arguments),
+            empty_because=None if document_hits else await self._get_empty_reason(arguments),
         )
 
     async def get_text(self, arguments: GetDocumentText) -> DocumentText:
@@ -209,7 +209,7 @@ class DocumentsService:
         selected_text = (
             full_text
             if page_numbers is None
-            else cut_page_texts(full_text, page_numbers, document_record)
+            else join_page_texts(full_text, page_numbers, document_record)
         )
         end_offset = len(selected_text)
         if arguments.max_chars is not None:
@@ -236,7 +236,7 @@ class DocumentsService:
         return DocumentList(
             application_ref=arguments.application_ref,
             document_count=len(document_records),
-            documents=[to_listed_document(document_record) for document_record in document_records],
+            documents=[make_list_entry(document_record) for document_record in document_records],
         )
 
     async def list_all_documents(self) -> list[DocumentRecord]:
@@ -367,14 +367,14 @@ class DocumentsService:
         """Return a document's entry; raise `DocumentNotFound`, which says how to find its id."""
         document_record = await self.store.find_record(fold_dashes(document_id))
         if document_record is None:
-            raise ingestion.make_not_found_error(document_id)
+            raise ingestion.make_document_not_found_error(document_id)
         return document_record
 
     # --- writing ---
 
     async def ingest_document(
         self, arguments: IngestDocument, report_progress: ReportProgress
-    ) -> ingestion.Outcome:
+    ) -> ingestion.FileIngestOutcome:
         """Ingest a file of an allowed folder into an application."""
         async with self._context.roots.open_copy_in_thread(arguments.file_path) as private_copy:
             return await self.ingestion.ingest_document(
@@ -389,12 +389,12 @@ class DocumentsService:
         self, arguments: IngestFolder, report_progress: ReportProgress
     ) -> FolderIngested:
         """Ingest all files below an allowed folder into an application."""
-        paths_by_name = await anyio.to_thread.run_sync(
-            self._context.roots.find_paths_by_name, arguments.path
+        file_paths_by_name = await anyio.to_thread.run_sync(
+            self._context.roots.list_paths_by_relative_name, arguments.path
         )
         batch_files = [
             batch.BatchFile(file_name, partial(self._context.roots.open_copy, file_path), file_path)
-            for file_name, file_path in paths_by_name.items()
+            for file_name, file_path in file_paths_by_name.items()
         ]
         return await self.ingest_files(
             batch_files, arguments.application_ref, None, report_progress
@@ -419,7 +419,7 @@ class DocumentsService:
         application_ref: str,
         document_type: str | None,
         report_progress: ReportProgress,
-    ) -> ingestion.Outcome:
+    ) -> ingestion.FileIngestOutcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
         async with enter_copy_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
             return await self.ingestion.ingest_document(
@@ -461,10 +461,10 @@ class DocumentsService:
         if validation_day_text := changed_fields.get("validation_date"):
             changed_fields["validation_date"] = parse_day(validation_day_text)
         updated_at = self._context.get_now()
-        known_application = await anyio.to_thread.run_sync(
+        updated_application = await anyio.to_thread.run_sync(
             self.applications.update_application, arguments.reference, changed_fields, updated_at
         )
-        return ApplicationSet(application=make_application_record(known_application))
+        return ApplicationSet(application=make_application_record(updated_application))
 
     async def remove_document(self, arguments: RemoveDocument) -> RemovedDocument:
         """Delete a document's entry, its chunks, and our copy of its file.
@@ -494,6 +494,6 @@ class DocumentsService:
         for upload_path in (self.folder / "uploads").glob(".*"):
             upload_path.unlink(missing_ok=True)
 
-    async def _find_empty_reason(self, arguments: SearchApplicationDocs) -> EmptyReason:
+    async def _get_empty_reason(self, arguments: SearchApplicationDocs) -> EmptyReason:
         document_records = await self.store.list_records(arguments.application_ref)
-        return find_empty_reason(document_records, arguments.document_types)
+        return get_empty_reason(document_records, arguments.document_types)

@@ -44,8 +44,8 @@ CHUNK_COLLECTION = "application_docs"
 REGISTRY_COLLECTION = "document_registry"
 
 # Indexed for filters: searches are limited to an application or to types.
-FILTER_FIELDS = FilterFields(exact_match_fields=("application_ref", "document_type"))
-_REGISTRY_FIELDS = FilterFields(exact_match_fields=("application_ref", "file_hash"))
+CHUNK_FILTER_FIELDS = FilterFields(exact_match_fields=("application_ref", "document_type"))
+_REGISTRY_FILTER_FIELDS = FilterFields(exact_match_fields=("application_ref", "file_hash"))
 _MAX_RECENT_RECORDS = 4_096  # about 4 MB
 
 
@@ -67,7 +67,7 @@ class DocumentStore:
         self._chunk_store: ChunkStore | PostgresChunkStore | None = None
         self._index: ChunkIndex
         self._registry: StoredCollection
-        self._recent_records = _make_record_cache()
+        self._record_cache = _make_record_cache()
 
     async def open(self) -> None:
         await anyio.to_thread.run_sync(self._open_indexes)
@@ -90,11 +90,11 @@ class DocumentStore:
         record_filter = And(
             (Equals("application_ref", application_ref), Equals("file_hash", sha256))
         )
-        return next(iter(await self._read_records(record_filter=record_filter)), None)
+        return next(iter(await self._list_records_by_filter(record_filter=record_filter)), None)
 
     async def find_record(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None if it is not registered."""
-        return next(iter(await self._read_records([document_id])), None)
+        return next(iter(await self._list_records_by_filter([document_id])), None)
 
     async def get_records(self, document_ids: Sequence[str]) -> dict[str, DocumentRecord]:
         """Return the entries of these documents by id, without those that are not registered.
@@ -103,12 +103,16 @@ class DocumentStore:
         long as finding their passages. Of a shared database others may change them.
         """
         # The cache as it is before reading: a write that ends meanwhile puts another in its place.
-        record_cache = self._recent_records if self._database is None else _make_record_cache()
+        record_cache = self._record_cache if self._database is None else _make_record_cache()
         records_by_id = {
-            id: record for id in document_ids if (record := record_cache.get(id)) is not None
+            document_id: cached_record
+            for document_id in document_ids
+            if (cached_record := record_cache.get(document_id)) is not None
         }
-        if uncached_ids := [id for id in document_ids if id not in records_by_id]:
-            for document_record in await self._read_records(uncached_ids):
+        if uncached_document_ids := [
+            document_id for document_id in document_ids if document_id not in records_by_id
+        ]:
+            for document_record in await self._list_records_by_filter(uncached_document_ids):
                 records_by_id[document_record.document_id] = document_record
                 record_cache.put(document_record.document_id, document_record)
         return records_by_id
@@ -118,17 +122,20 @@ class DocumentStore:
         record_filter = (
             Equals("application_ref", application_ref) if application_ref is not None else None
         )
-        document_records = await self._read_records(record_filter=record_filter)
-        return sorted(document_records, key=lambda record: (record.ingested_at, record.document_id))
+        document_records = await self._list_records_by_filter(record_filter=record_filter)
+        return sorted(
+            document_records,
+            key=lambda document_record: (document_record.ingested_at, document_record.document_id),
+        )
 
     async def register_document(self, document_record: DocumentRecord) -> None:
-        entry_chunks = Chunks(
+        registry_entry_chunks = Chunks(
             [document_record.document_id],
             [document_record.file_path],
-            [_make_registry_entry(document_record)],
+            [_make_registry_metadata(document_record)],
             np.zeros((1, DIMENSIONS), np.float32),
         )
-        await self._change_registry(partial(self._registry.upsert_chunks, entry_chunks))
+        await self._change_registry(partial(self._registry.upsert_chunks, registry_entry_chunks))
 
     async def unregister_document(self, document_id: str) -> None:
         await self._change_registry(partial(self._registry.delete_chunks, [document_id]))
@@ -143,15 +150,15 @@ class DocumentStore:
 
     async def get_chunks(self, document_id: str) -> list[StoredChunk]:
         """Return a document's chunks in reading order."""
-        raw_chunks = await self._read_chunks(Equals("document_id", document_id))
-        return sorted(_parse_stored_chunks(raw_chunks), key=lambda chunk: chunk.chunk_index)
+        unparsed_chunks = await self._list_unparsed_chunks(Equals("document_id", document_id))
+        return sorted(_parse_stored_chunks(unparsed_chunks), key=lambda chunk: chunk.chunk_index)
 
     async def get_chunks_by_id(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Return chunks by id, without those that do not exist."""
         if not chunk_ids:
             return {}
-        raw_chunks = await anyio.to_thread.run_sync(self._index.fetch_chunks, chunk_ids)
-        return {chunk.chunk_id: chunk for chunk in _parse_stored_chunks(raw_chunks)}
+        unparsed_chunks = await anyio.to_thread.run_sync(self._index.fetch_chunks, chunk_ids)
+        return {chunk.chunk_id: chunk for chunk in _parse_stored_chunks(unparsed_chunks)}
 
     async def rank_chunks(
         self,
@@ -169,9 +176,9 @@ class DocumentStore:
 
     async def count_chunks_by_document(self) -> Counter[str]:
         """Return how many chunks every document has."""
-        raw_chunks = await self._read_chunks()
+        unparsed_chunks = await self._list_unparsed_chunks()
         return Counter(
-            str(chunk_metadata["document_id"]) for chunk_metadata in raw_chunks.metadatas
+            str(chunk_metadata["document_id"]) for chunk_metadata in unparsed_chunks.metadatas
         )
 
     async def count_indexed_chunks(self) -> tuple[int, int]:
@@ -193,7 +200,7 @@ class DocumentStore:
         """Raise `BackupUnusable` unless `fill` can read both files."""
         await anyio.to_thread.run_sync(check_chunk_dump, chunks_file, _validate_chunks, DIMENSIONS)
         await anyio.to_thread.run_sync(
-            check_chunk_dump, registry_file, _validate_entries, DIMENSIONS
+            check_chunk_dump, registry_file, _validate_registry_entries, DIMENSIONS
         )
 
     async def load_from_dumps(self, chunks_file: Path, registry_file: Path) -> int:
@@ -206,38 +213,42 @@ class DocumentStore:
         )
         await self._change_registry(
             partial(
-                load_dumped_chunks, registry_file, self._registry, _validate_entries, DIMENSIONS
+                load_dumped_chunks,
+                registry_file,
+                self._registry,
+                _validate_registry_entries,
+                DIMENSIONS,
             )
         )
         return chunk_count
 
     # --- parts ---
 
-    async def _change_registry(self, change_registry: Callable[[], object]) -> None:
+    async def _change_registry(self, write_to_registry: Callable[[], object]) -> None:
         """Run a write in a thread, and forget afterwards what was read before it."""
 
-        def change_and_forget() -> None:
+        def write_and_clear_cache() -> None:
             try:
-                change_registry()
+                write_to_registry()
             finally:
-                self._recent_records = _make_record_cache()
+                self._record_cache = _make_record_cache()
 
-        await anyio.to_thread.run_sync(change_and_forget)
+        await anyio.to_thread.run_sync(write_and_clear_cache)
 
-    async def _read_records(
+    async def _list_records_by_filter(
         self, document_ids: Sequence[str] | None = None, record_filter: Filter | None = None
     ) -> list[DocumentRecord]:
-        stored_entries = await anyio.to_thread.run_sync(
+        registry_entries = await anyio.to_thread.run_sync(
             lambda: self._registry.read_chunks(document_ids, record_filter)
         )
         return [
             _parse_document_record(document_id, registry_entry)
             for document_id, registry_entry in zip(
-                stored_entries.ids, stored_entries.metadatas, strict=True
+                registry_entries.ids, registry_entries.metadatas, strict=True
             )
         ]
 
-    async def _read_chunks(self, chunk_filter: Filter | None = None) -> Chunks:
+    async def _list_unparsed_chunks(self, chunk_filter: Filter | None = None) -> Chunks:
         return await anyio.to_thread.run_sync(self._index.read_chunks, chunk_filter)
 
     def _open_indexes(self) -> None:
@@ -248,13 +259,15 @@ class DocumentStore:
             chunk_collection = local_store.open_collection(CHUNK_COLLECTION)
         else:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
-            self._registry = shared_store.open_collection(REGISTRY_COLLECTION, _REGISTRY_FIELDS)
+            self._registry = shared_store.open_collection(
+                REGISTRY_COLLECTION, _REGISTRY_FILTER_FIELDS
+            )
             chunk_collection = shared_store.open_collection(
-                CHUNK_COLLECTION, FILTER_FIELDS, ("document_id",)
+                CHUNK_COLLECTION, CHUNK_FILTER_FIELDS, ("document_id",)
             )
         self._index = open_chunk_index(
             chunk_collection,
-            FILTER_FIELDS,
+            CHUNK_FILTER_FIELDS,
             self._embedder,
             self._words_file,
             _list_heading_contexts,
@@ -271,15 +284,19 @@ def build_chunks(
     document_record: DocumentRecord, parsed_document: Document, embedded_chunks: EmbeddedChunks
 ) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
-    chunk_texts = [parsed_document.get_chunk_text(chunk) for chunk in parsed_document.chunks]
+    chunk_texts = [
+        parsed_document.get_chunk_text(document_chunk) for document_chunk in parsed_document.chunks
+    ]
     # Where the text covered so far ends; chunks overlap, so it is not the last chunk's end.
     covered_end_offsets = [0]
-    for chunk in parsed_document.chunks:
-        covered_end_offsets.append(max(covered_end_offsets[-1], chunk.end_offset))
+    for document_chunk in parsed_document.chunks:
+        covered_end_offsets.append(max(covered_end_offsets[-1], document_chunk.end_offset))
     return Chunks(
         ids=[
-            format_chunk_id(document_record.document_id, chunk.pages[0], chunk.index)
-            for chunk in parsed_document.chunks
+            format_chunk_id(
+                document_record.document_id, document_chunk.pages[0], document_chunk.index
+            )
+            for document_chunk in parsed_document.chunks
         ],
         texts=chunk_texts,
         metadatas=[
@@ -288,18 +305,18 @@ def build_chunks(
                 "document_id": document_record.document_id,
                 "source_file": document_record.source_file,
                 "document_type": document_record.document_type,
-                "page_numbers": format_numbers(chunk.pages),
-                "chunk_index": chunk.index,
+                "page_numbers": format_numbers(document_chunk.pages),
+                "chunk_index": document_chunk.index,
                 "total_chunks": len(chunk_texts),
                 "extraction_method": document_record.extraction_method,
                 "char_count": len(chunk_text),
                 "word_count": len(chunk_text.split()),
-                "start": chunk.start_offset,
-                "gap": parsed_document.text[covered_end_offset : chunk.start_offset],
+                "start": document_chunk.start_offset,
+                "gap": parsed_document.text[covered_end_offset : document_chunk.start_offset],
                 CONTEXT_FIELD: heading_context,
             }
             # One more end than chunks: the last one is the end of the text.
-            for chunk, chunk_text, heading_context, covered_end_offset in zip(
+            for document_chunk, chunk_text, heading_context, covered_end_offset in zip(
                 parsed_document.chunks,
                 chunk_texts,
                 embedded_chunks.contexts,
@@ -315,16 +332,16 @@ def _make_record_cache() -> LRUCache[str, DocumentRecord]:
     return LRUCache(_MAX_RECENT_RECORDS)
 
 
-def make_title_from_name(source_file: str) -> str:
+def make_title_from_file_name(source_file_name: str) -> str:
     """Return the name of a file as words: `Travel_Plan.pdf` is a Travel Plan."""
-    return re.sub(r"[\W_]+", " ", source_file.rpartition(".")[0] or source_file).strip()
+    return re.sub(r"[\W_]+", " ", source_file_name.rpartition(".")[0] or source_file_name).strip()
 
 
-def _list_heading_contexts(raw_chunks: Chunks) -> list[str]:
+def _list_heading_contexts(unparsed_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
     return [
-        make_heading_context([make_title_from_name(str(chunk_metadata["source_file"]))])
-        for chunk_metadata in raw_chunks.metadatas
+        make_heading_context([make_title_from_file_name(str(chunk_metadata["source_file"]))])
+        for chunk_metadata in unparsed_chunks.metadatas
     ]
 
 
@@ -333,7 +350,7 @@ def format_chunk_id(document_id: str, page_number: int, chunk_index: int) -> str
     return f"{document_id}_{page_number:03d}_{chunk_index:03d}"
 
 
-def _make_registry_entry(document_record: DocumentRecord) -> Metadata:
+def _make_registry_metadata(document_record: DocumentRecord) -> Metadata:
     return {
         "file_path": document_record.file_path,
         "file_hash": document_record.file_hash,
@@ -360,7 +377,7 @@ def _parse_document_record(document_id: str, registry_entry: Metadata) -> Docume
     return DocumentRecord(document_id=document_id, **record_fields)
 
 
-def _parse_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
+def _parse_stored_chunks(unparsed_chunks: Chunks) -> list[StoredChunk]:
     return [
         StoredChunk(
             chunk_id=chunk_id,
@@ -377,18 +394,18 @@ def _parse_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
             preceding_space=str(chunk_metadata["gap"]),
         )
         for chunk_id, chunk_text, chunk_metadata in zip(
-            raw_chunks.ids, raw_chunks.texts, raw_chunks.metadatas, strict=True
+            unparsed_chunks.ids, unparsed_chunks.texts, unparsed_chunks.metadatas, strict=True
         )
     ]
 
 
-def _validate_chunks(raw_chunks: Chunks) -> None:
+def _validate_chunks(unparsed_chunks: Chunks) -> None:
     type_adapter = TypeAdapter(StoredChunk)
-    for chunk in _parse_stored_chunks(raw_chunks):
+    for chunk in _parse_stored_chunks(unparsed_chunks):
         type_adapter.validate_python(asdict(chunk))
 
 
-def _validate_entries(registry_entries: Chunks) -> None:
+def _validate_registry_entries(registry_entries: Chunks) -> None:
     type_adapter = TypeAdapter(DocumentRecord)
     for document_id, registry_entry in zip(
         registry_entries.ids, registry_entries.metadatas, strict=True

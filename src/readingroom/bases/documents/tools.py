@@ -45,12 +45,12 @@ from readingroom.protocol.tool import (
 def open_base(settings: DocumentsSettings) -> KnowledgeBase:
     """Open the documents base as the settings say."""
     base_folder = settings.data / "documents"
-    chosen_directory = settings.chroma_persist_dir
+    chroma_directory_text = settings.chroma_persist_dir
     chroma_directory = (
         None
-        if chosen_directory == ""
-        else Path(chosen_directory)
-        if chosen_directory
+        if chroma_directory_text == ""
+        else Path(chroma_directory_text)
+        if chroma_directory_text
         else base_folder / "chroma"
     )
     ingest_context = make_ingest_context(

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from readingroom.bases.federal.models import Search
 from readingroom.bases.federal.schema import sources
-from readingroom.bases.federal.schema.ids import VALID_PREFIXES
+from readingroom.bases.federal.schema.ids import LISTED_ID_FORMS
 from readingroom.bases.federal.search.registries import find_registry_records
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import UnknownSource
@@ -31,7 +31,7 @@ class FederalAdapter(SearchAdapter):
 
     base: ClassVar[str] = "federal"
     question_words_package: ClassVar[str] = __package__
-    id_forms = tuple(VALID_PREFIXES)
+    id_forms = tuple(LISTED_ID_FORMS)
     templates = (
         ResourceTemplate(
             "federal/{id}",
@@ -76,7 +76,7 @@ class FederalAdapter(SearchAdapter):
 
     async def find_source(self, source_name: str) -> str | None:
         try:
-            return sources.find_source(source_name).name
+            return sources.get_source(source_name).name
         except UnknownSource:
             return None
 

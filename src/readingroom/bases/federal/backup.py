@@ -47,15 +47,15 @@ class FederalBackup(BaseBackup):
         run_command: RunCommand,
         report_progress: ReportProgressSync,
     ) -> dict[str, int]:
-        copied_file = get_database_path(copies_folder)
+        copied_database_path = get_database_path(copies_folder)
         records_place = locate_records(settings)
         if isinstance(records_place, Path):
-            copy_database(records_place, copied_file, report_progress)
+            copy_database(records_place, copied_database_path, report_progress)
         else:
             prepare_records(records_place)
-            copy_records(records_place, copied_file, report_progress)
-            _merge_write_ahead_log(copied_file)
-        with closing(connect(copied_file)) as copied_db:
+            copy_records(records_place, copied_database_path, report_progress)
+            _merge_write_ahead_log(copied_database_path)
+        with closing(connect(copied_database_path)) as copied_db:
             (schema_version,) = copied_db.execute("PRAGMA user_version").fetchone()
         return {"schema": int(schema_version)}
 
@@ -85,18 +85,18 @@ class FederalBackup(BaseBackup):
         is_replacing: bool,
         run_command: RunCommand,
     ) -> dict[str, int] | None:
-        known_statements = frozenset(map(normalise_sql, list_statements()))
+        known_sql_statements = frozenset(map(normalise_sql, list_statements()))
         try:
             # The file stays as it is, so its triggers must be ours.
-            open_untrusted(get_database_path(staged_settings.data), known_statements).close()
+            open_untrusted(get_database_path(staged_settings.data), known_sql_statements).close()
         except DatabaseError as error:
             raise BackupUnusable(f"federal.db of the backup cannot be used: {error}") from error
         records_place = locate_records(staged_settings)
         if not isinstance(records_place, Path):
-            staged_file = get_database_path(staged_settings.data)
+            staged_database_path = get_database_path(staged_settings.data)
             _refuse_to_overwrite(records_place, is_replacing)
-            copy_records(staged_file, records_place)
-            staged_file.unlink()
+            copy_records(staged_database_path, records_place)
+            staged_database_path.unlink()
         return None
 
     def migrate_base(
@@ -138,9 +138,9 @@ def _refuse_to_overwrite(shared_records: SharedRecords, is_replacing: bool) -> N
         )
 
 
-def _merge_write_ahead_log(copied_file: Path) -> None:
+def _merge_write_ahead_log(database_path: Path) -> None:
     """Leave one file: a write-ahead log next to it would be left behind."""
-    with closing(connect(copied_file)) as db:
+    with closing(connect(database_path)) as db:
         db.execute("PRAGMA journal_mode = DELETE")
 
 

@@ -16,7 +16,7 @@ from readingroom.bases.federal.load.bulk import Hosts
 from readingroom.bases.federal.load.loading import LoadSummary
 from readingroom.bases.federal.load.sync import sync as sync_source
 from readingroom.bases.federal.query.changes import read_change_page
-from readingroom.bases.federal.schema.sources import SOURCES, Source, find_source, is_source_name
+from readingroom.bases.federal.schema.sources import SOURCES, Source, get_source, is_source_name
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.settings import FederalSettings
 from readingroom.console.completion import complete_with
@@ -40,7 +40,7 @@ _FILES_KEPT_SENTENCE = (
 _FORMATS_HINT = "Which formats are read: `readingroom federal load --help`, docs/federal.md"
 
 
-def _list_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
+def _list_source_names(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
     return [record_source.name for record_source in SOURCES]
 
 
@@ -122,7 +122,9 @@ def update(
 
 @federal.command()
 @click.option("--since", required=True, metavar="DATE", help="Loaded on this day (UTC) or later.")
-@click.option("--source", shell_complete=complete_with(_list_sources), help="Of this source alone.")
+@click.option(
+    "--source", shell_complete=complete_with(_list_source_names), help="Of this source alone."
+)
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1, 10_000))
 @add_common_options
 def changes(
@@ -131,12 +133,12 @@ def changes(
     """List what came, changed or was withdrawn since a day, each record once, oldest first."""
 
     since_day = parse_day(since).isoformat()
-    only_source = find_source(source) if source else None
+    only_source = get_source(source) if source else None
     with _open_store_reader(settings) as federal_store:
         change_rows, _, has_more = federal_store.query_now(
             lambda db: read_change_page(db, since_day, only_source, None, limit, 0)
         )
-    table_cells = [
+    table_rows = [
         (
             change_row["changed_at"],
             change_row["kind"],
@@ -147,7 +149,7 @@ def changes(
         for change_row in change_rows
     ]
     output_lines = [
-        format_table(table_cells) or f"Nothing came, changed or was withdrawn since {since_day}."
+        format_table(table_rows) or f"Nothing came, changed or was withdrawn since {since_day}."
     ]
     if has_more:
         output_lines.append(f"… and more: the first {limit} are shown (--limit)")
@@ -159,7 +161,7 @@ def changes(
 
 
 @federal.command()
-@click.argument("source", shell_complete=complete_with(_list_sources))
+@click.argument("source", shell_complete=complete_with(_list_source_names))
 @click.option("--since", metavar="DATE", help="Only what was published or changed since this day.")
 @add_common_options
 def sync(source: str, since: str | None, settings: FederalSettings, as_json: bool) -> None:
@@ -173,7 +175,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
     that broke off goes on where it was.
     """
 
-    source_hosts = Hosts(
+    host_addresses = Hosts(
         govinfo=settings.govinfo_url,
         federal_register=settings.federal_register_url,
         legislators=settings.legislators_url,
@@ -187,16 +189,16 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
             "to go on"
         ),
         show_progress_bar("Fetching", as_json) as report_progress,
-        show_progress_bar("Updating", as_json) as report_update,
+        show_progress_bar("Updating", as_json) as report_update_progress,
     ):
         sync_summary = sync_source(
             store.get_database_path(settings.data),
-            find_source(source),
+            get_source(source),
             since_day,
-            source_hosts,
+            host_addresses,
             settings.sync_pause_seconds,
             report_progress,
-            report_update,
+            report_update_progress,
             store.locate_records(settings),
         )
     json_body = vars(sync_summary) | {"update": _build_summary_json(sync_summary.update)}
@@ -250,25 +252,25 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     with _open_store_reader(settings) as federal_store:
         status_rows = federal_store.query_now(store.read_status)
         failed_files = [
-            dict(status_row)
-            for status_row in federal_store.query_now(
-                lambda db: list(completeness.list_failures(db))
+            dict(log_row)
+            for log_row in federal_store.query_now(
+                lambda db: list(completeness.list_failed_files(db))
             )
         ]
         incomplete_files = [
-            dict(status_row)
-            for status_row in federal_store.query_now(
-                lambda db: list(completeness.list_incomplete(db))
+            dict(log_row)
+            for log_row in federal_store.query_now(
+                lambda db: list(completeness.list_incomplete_files(db))
             )
         ]
         ignored_files = [
-            dict(status_row)
-            for status_row in federal_store.query_now(
+            dict(log_row)
+            for log_row in federal_store.query_now(
                 lambda db: list(completeness.list_ignored_files(db))
             )
         ]
     column_headings = ("source", "records", "chunks", "embedded", "%", "complete to", "newest")
-    table_cells = [
+    table_rows = [
         (
             status_row["source"],
             f"{status_row['records']:,}",
@@ -280,7 +282,7 @@ def status(settings: FederalSettings, as_json: bool) -> None:
         )
         for status_row in status_rows
     ]
-    output_lines = [format_table(table_cells, column_headings, right_aligned_columns=[1, 2, 3, 4])]
+    output_lines = [format_table(table_rows, column_headings, right_aligned_columns=[1, 2, 3, 4])]
     if not any(status_row["records"] for status_row in status_rows):
         output_lines.append(
             "Nothing is loaded yet: `readingroom federal load PATH…` loads official files."
@@ -299,12 +301,12 @@ def status(settings: FederalSettings, as_json: bool) -> None:
         f"failed: {failed_file['file']}: {failed_file['error']}" for failed_file in failed_files
     ]
     output_lines += [
-        f"incomplete: {status_row['file']}: {status_row['error']}"
-        for status_row in incomplete_files
+        f"incomplete: {incomplete_file['file']}: {incomplete_file['error']}"
+        for incomplete_file in incomplete_files
     ]
     output_lines += [
-        f"ignored: {status_row['file']}: {status_row['error']}"
-        for status_row in ignored_files[:_MAX_NAMED_FILES]
+        f"ignored: {ignored_file['file']}: {ignored_file['error']}"
+        for ignored_file in ignored_files[:_MAX_NAMED_FILES]
     ]
     output_lines += _format_unnamed_count(
         len(ignored_files), "files that were ignored (all of them: --json)"
@@ -356,12 +358,12 @@ def _build_summary_json(load_summary: LoadSummary) -> dict[str, Any]:
         source_name: vars(source_tally)
         for source_name, source_tally in load_summary.changes.items()
     }
-    next_step_hint = {"hint": _FORMATS_HINT} if _needs_hint(load_summary) else {}
+    hint_field = {"hint": _FORMATS_HINT} if _needs_formats_hint(load_summary) else {}
     return {
         **vars(load_summary),
         "by_loader": dict(load_summary.by_loader),
         "changes": tally_by_source,
-        **next_step_hint,
+        **hint_field,
     }
 
 
@@ -375,7 +377,7 @@ def _format_summary_lines(
         f"{load_summary.loaded} files loaded, {load_summary.unchanged} unchanged, "
         f"{load_summary.ignored} ignored, "
         f"{load_summary.failed} failed; {load_summary.records} records read.",
-        *([_describe_files_beside(load_summary)] if load_summary.loaded_beside else []),
+        *([_describe_concurrent_load(load_summary)] if load_summary.loaded_beside else []),
         *(
             f"  {source_name}: {source_tally.new} new, {source_tally.changed} changed, "
             f"{source_tally.withdrawn} withdrawn"
@@ -407,11 +409,11 @@ def _format_summary_lines(
         ),
         *_format_unnamed_count(len(load_summary.unused_pdfs), "PDFs were not read"),
         *(["No file to load was found."] if not load_summary.files else []),
-        *([_FORMATS_HINT] if _needs_hint(load_summary) else []),
+        *([_FORMATS_HINT] if _needs_formats_hint(load_summary) else []),
     ]
 
 
-def _describe_files_beside(load_summary: LoadSummary) -> str:
+def _describe_concurrent_load(load_summary: LoadSummary) -> str:
     return (
         f"  Another load ran beside this one: {load_summary.loaded_beside} of the unchanged files "
         "are in by it, and were not written again."
@@ -427,28 +429,31 @@ def _format_unnamed_count(total_count: int, items_noun: str) -> list[str]:
     )
 
 
-def _needs_hint(load_summary: LoadSummary) -> bool:
+def _needs_formats_hint(load_summary: LoadSummary) -> bool:
     """Return whether somebody may wonder why a file was not loaded."""
     return bool(load_summary.unrecognised) or not load_summary.files
 
 
-def _split_source_and_files(arguments: tuple[str, ...]) -> tuple[Source | None, list[Path]]:
+def _split_source_and_files(path_arguments: tuple[str, ...]) -> tuple[Source | None, list[Path]]:
     """Return the source and the files: a first word that is a source's name is no file.
 
     Raise `LoadFailed` when a file is missing.
     """
 
-    only_source, remaining_arguments = None, list(arguments)
-    if len(remaining_arguments) > 1 and (
-        is_source_name(remaining_arguments[0]) or not Path(remaining_arguments[0]).exists()
+    only_source, remaining_path_arguments = None, list(path_arguments)
+    if len(remaining_path_arguments) > 1 and (
+        is_source_name(remaining_path_arguments[0])
+        or not Path(remaining_path_arguments[0]).exists()
     ):
-        only_source, remaining_arguments = (
-            find_source(remaining_arguments[0]),
-            remaining_arguments[1:],
+        only_source, remaining_path_arguments = (
+            get_source(remaining_path_arguments[0]),
+            remaining_path_arguments[1:],
         )
-    missing_paths = [
-        argument_path for argument_path in remaining_arguments if not Path(argument_path).exists()
+    missing_path_arguments = [
+        path_argument
+        for path_argument in remaining_path_arguments
+        if not Path(path_argument).exists()
     ]
-    if missing_paths:
-        raise LoadFailed(f"There is no file or folder {missing_paths[0]}")
-    return only_source, [Path(argument_path) for argument_path in remaining_arguments]
+    if missing_path_arguments:
+        raise LoadFailed(f"There is no file or folder {missing_path_arguments[0]}")
+    return only_source, [Path(path_argument) for path_argument in remaining_path_arguments]

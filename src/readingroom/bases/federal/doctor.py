@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from readingroom.bases.federal.schema.shared_tables import CHILD_TABLES_BY_PARENT
+from readingroom.bases.federal.schema.shared_tables import KEY_AND_CHILD_TABLES_BY_PARENT
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.store import locate_records, prepare_records
@@ -61,15 +61,19 @@ def _check_orphans(shared_db: Database) -> Iterator[Complaint]:
     It has no foreign keys there: a load writes both rows in one transaction, and triggers remove
     the one with the other.
     """
-    for parent_table, (key_column, child_tables) in CHILD_TABLES_BY_PARENT.items():
-        for child_table in child_tables:
+    for parent_table_name, (
+        key_column,
+        child_table_names,
+    ) in KEY_AND_CHILD_TABLES_BY_PARENT.items():
+        for child_table_name in child_table_names:
             (orphan_count,) = shared_db.execute(
-                f"""SELECT count(*) FROM {child_table} c WHERE NOT EXISTS
-                    (SELECT 1 FROM {parent_table} p WHERE p.{key_column} = c.{key_column})"""
+                f"""SELECT count(*) FROM {child_table_name} c WHERE NOT EXISTS
+                    (SELECT 1 FROM {parent_table_name} p WHERE p.{key_column} = c.{key_column})"""
             ).fetchone()
             if orphan_count:
                 yield _make_complaint(
-                    f"{orphan_count} rows of {child_table} belong to no row of {parent_table}",
+                    f"{orphan_count} rows of {child_table_name} belong to no row of "
+                    f"{parent_table_name}",
                     "restore it from a backup, or load the official files into an empty database",
                 )
 

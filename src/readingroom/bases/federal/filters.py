@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from readingroom.bases.federal.schema.sources import Column, RecordTable
-from readingroom.bases.federal.schema.values import VALUE_TYPES, make_choice_type
+from readingroom.bases.federal.schema.values import VALUE_TYPE_BY_FILTER, make_choice_type
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.tool import Day, ShortText
 
@@ -27,13 +27,13 @@ def _refuse_bool(filter_value: Any) -> Any:
     return filter_value
 
 
-def _write_number(filter_value: Any) -> Any:
+def _convert_number_to_text(filter_value: Any) -> Any:
     """Return a number as text: parts of the CFR and codes may be written without quotes."""
     is_number = isinstance(filter_value, int) and not isinstance(filter_value, bool)
     return str(filter_value) if is_number else filter_value
 
 
-_AnyText = Annotated[ShortText, BeforeValidator(_write_number)]
+_TextOrNumber = Annotated[ShortText, BeforeValidator(_convert_number_to_text)]
 _TYPE_BY_COLUMN_KIND: dict[str, Any] = {
     "INTEGER": Annotated[int, Field(ge=0, le=2**31), BeforeValidator(_refuse_bool)],
     "BOOLEAN": bool,
@@ -61,28 +61,28 @@ class RowFilter:
 @cache
 def make_filters_model(record_table: RecordTable) -> type[SourceFilters]:
     """Return the model of a table's filters, which reports those that do not fit."""
-    type_by_facet = {
-        group_facet.name: VALUE_TYPES.get(group_facet.name, _AnyText)
-        for group_facet in record_table.plan.facets
+    type_by_facet_name = {
+        group_facet.name: VALUE_TYPE_BY_FILTER.get(group_facet.name, _TextOrNumber)
+        for group_facet in record_table.aggregation_plan.facets
     }
-    type_by_filter = type_by_facet | {
+    type_by_filter_name = type_by_facet_name | {
         table_column.name: _choose_filter_value_type(table_column)
         for table_column in record_table.filter_columns
     }
     model_fields: dict[str, Any] = {
         filter_name: (filter_type | None, None)
-        for filter_name, filter_type in type_by_filter.items()
+        for filter_name, filter_type in type_by_filter_name.items()
     }
-    table_title = record_table.name.title().replace("_", "")
-    return create_model(f"{table_title}Filters", __base__=SourceFilters, **model_fields)
+    model_name_prefix = record_table.name.title().replace("_", "")
+    return create_model(f"{model_name_prefix}Filters", __base__=SourceFilters, **model_fields)
 
 
 def _choose_filter_value_type(table_column: Column) -> Any:
-    if table_column.kind != "TEXT":
-        return _TYPE_BY_COLUMN_KIND[table_column.kind]
+    if table_column.sql_type != "TEXT":
+        return _TYPE_BY_COLUMN_KIND[table_column.sql_type]
     if table_column.choices:
         return make_choice_type(table_column.choices)
-    return VALUE_TYPES.get(table_column.name, _AnyText)
+    return VALUE_TYPE_BY_FILTER.get(table_column.name, _TextOrNumber)
 
 
 def parse_filters(record_table: RecordTable, filter_values: Mapping[str, Any] | None) -> RowFilter:
@@ -113,29 +113,29 @@ def build_row_filter(record_table: RecordTable, filter_values: Mapping[str, Any]
 
     Withdrawn records never pass.
     """
-    sql_conditions = [record_table.where]
+    sql_conditions = [record_table.active_rows_condition]
     sql_values: list[Any] = []
     for filter_name, filter_value in filter_values.items():
         allowed_values = filter_value if isinstance(filter_value, tuple) else (filter_value,)
-        sql_conditions.append(_build_condition(record_table, filter_name, len(allowed_values)))
+        sql_conditions.append(_build_condition_sql(record_table, filter_name, len(allowed_values)))
         sql_values += allowed_values
     return RowFilter(" AND ".join(sql_conditions), tuple(sql_values), dict(filter_values))
 
 
-def _build_condition(record_table: RecordTable, filter_name: str, allowed_count: int) -> str:
+def _build_condition_sql(record_table: RecordTable, filter_name: str, allowed_count: int) -> str:
     if filter_name == "since":
         return f"{record_table.date_sql} >= ?"
     if filter_name == "until":
         return f"{record_table.date_sql} <= ?"
-    is_allowed_sql = "= ?" if allowed_count == 1 else f"IN ({', '.join('?' * allowed_count)})"
+    comparison_sql = "= ?" if allowed_count == 1 else f"IN ({', '.join('?' * allowed_count)})"
     group_facet = next(
         (
             group_facet
-            for group_facet in record_table.plan.facets
+            for group_facet in record_table.aggregation_plan.facets
             if group_facet.name == filter_name
         ),
         None,
     )
     if group_facet:
-        return f"id IN (SELECT id FROM ({group_facet.rows_sql}) WHERE value {is_allowed_sql})"
-    return f"{filter_name} {is_allowed_sql}"
+        return f"id IN (SELECT id FROM ({group_facet.rows_sql}) WHERE value {comparison_sql})"
+    return f"{filter_name} {comparison_sql}"

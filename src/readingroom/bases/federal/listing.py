@@ -25,7 +25,7 @@ else:
     texts = LazyModule("readingroom.bases.federal.query.texts")
 
 
-_FILTER_BY_PART = {
+_FILTER_NAME_BY_PART = {
     "links": "kind",
     **dict.fromkeys(("members", "votes", "voted_alike"), "congress"),
 }
@@ -68,29 +68,29 @@ async def list_part_cards(
         )
         return voter_list
     if part_name == "actions" and record_source.name == "committees":
-        _refuse_filters(part_name, filter_values, "since", "until")
-        committee_list: RecordList = await federal_service.store.query(
+        _refuse_other_filters(part_name, filter_values, "since", "until")
+        committee_action_list: RecordList = await federal_service.store.query(
             lambda db: record_lists.list_committee_actions(
                 db, record_id, filter_values, page_size, cursor
             )
         )
-        return committee_list
-    taken_filter = _FILTER_BY_PART.get(part_name)
-    _refuse_filters(part_name, filter_values, *filter(None, (taken_filter,)))
-    congress = _read_congress(filter_values.get("congress"))
+        return committee_action_list
+    accepted_filter_name = _FILTER_NAME_BY_PART.get(part_name)
+    _refuse_other_filters(part_name, filter_values, *filter(None, (accepted_filter_name,)))
+    congress = _parse_congress(filter_values.get("congress"))
     if part_name == "voted_alike":
         voting_alike_list: RecordList = await federal_service.store.query(
             lambda db: record_lists.list_voting_alike(db, record_id, congress, page_size, cursor)
         )
         return voting_alike_list
     if part_name == "similar":
-        return await list_similar(federal_service, record_source, record_id, page_size)
+        return await list_similar_records(federal_service, record_source, record_id, page_size)
     if part_name == "links":
-        kind_filter = parse_link_kind(filter_values.get("kind"))
+        link_kind = parse_link_kind(filter_values.get("kind"))
         return await list_link_cards(
-            federal_service, record_source, record_id, kind_filter, page_size, cursor
+            federal_service, record_source, record_id, link_kind, page_size, cursor
         )
-    listers_by_part: dict[str, Callable[[], Awaitable[Any]]] = {
+    lister_by_part: dict[str, Callable[[], Awaitable[Any]]] = {
         "actions": lambda: federal_service.list_actions(record_id, page_size, cursor),
         "amendments": lambda: federal_service.list_amendments(record_id, page_size, cursor),
         "cosponsors": lambda: federal_service.list_cosponsors(record_id, page_size, cursor),
@@ -100,8 +100,8 @@ async def list_part_cards(
         "votes": lambda: federal_service.list_member_votes(record_id, congress, page_size, cursor),
         "witnesses": lambda: federal_service.list_witnesses(record_id, page_size, cursor),
     }
-    return record_lists.convert_page(
-        await listers_by_part[part_name](), record_source, record_id, part_name
+    return record_lists.convert_page_to_cards(
+        await lister_by_part[part_name](), record_source, record_id, part_name
     )
 
 
@@ -109,14 +109,14 @@ async def list_link_cards(
     federal_service: Any,
     record_source: Source,
     record_id: str,
-    kind_filter: LinkKind | SponsorKind | None,
+    link_kind: LinkKind | SponsorKind | None,
     max_results: int,
     page_cursor: str | None = None,
 ) -> RecordList:
     """List a record's links, then its sponsors and cosponsors, with the evidence."""
     link_list: RecordList = await federal_service.store.query(
         lambda db: record_lists.list_link_cards(
-            db, record_source, record_id, kind_filter, max_results, page_cursor
+            db, record_source, record_id, link_kind, max_results, page_cursor
         )
     )
     return link_list
@@ -127,7 +127,7 @@ async def list_change_cards(federal_service: Any, arguments: ListRecords) -> Rec
     since_day, source_name, change_kind = (
         filter_values.pop(filter_name, None) for filter_name in ("since", "source", "kind")
     )
-    _refuse_filters("changes", filter_values)
+    _refuse_other_filters("changes", filter_values)
     changes_question = ChangesQuestion.model_validate(
         {"since": since_day, "source": source_name, "kind": change_kind}
     )
@@ -139,7 +139,7 @@ async def list_change_cards(federal_service: Any, arguments: ListRecords) -> Rec
         arguments.cursor,
     )
     return RecordList(
-        source=record_lists.CHANGES_LIST,
+        source=record_lists.CHANGES_LIST_NAME,
         results=[
             record_change.model_dump(exclude_none=True) for record_change in change_page.results
         ],
@@ -148,7 +148,7 @@ async def list_change_cards(federal_service: Any, arguments: ListRecords) -> Rec
     )
 
 
-async def list_similar(
+async def list_similar_records(
     federal_service: Any, record_source: Source, record_id: str, max_results: int
 ) -> RecordList:
     """List records of the same source that are about the same, nearest first."""
@@ -181,23 +181,27 @@ async def list_similar(
     )
 
 
-def _refuse_filters(part_name: str, filter_values: Mapping[str, Any], *taken_filters: str) -> None:
+def _refuse_other_filters(
+    part_name: str, filter_values: Mapping[str, Any], *accepted_filter_names: str
+) -> None:
     """Raise InvalidArguments for filters that a part does not take: none is passed over."""
-    other_filters = [
-        filter_name for filter_name in filter_values if filter_name not in taken_filters
+    refused_filter_names = [
+        filter_name for filter_name in filter_values if filter_name not in accepted_filter_names
     ]
-    if other_filters:
-        taken_text = f", only {' and '.join(taken_filters)}" if taken_filters else ""
-        problem_text = f"{part_name} take no such filter{taken_text}"
+    if refused_filter_names:
+        accepted_names_text = (
+            f", only {' and '.join(accepted_filter_names)}" if accepted_filter_names else ""
+        )
+        problem_text = f"{part_name} take no such filter{accepted_names_text}"
         raise InvalidArguments(
             [
                 {"field": f"filters.{filter_name}", "message": problem_text}
-                for filter_name in other_filters
+                for filter_name in refused_filter_names
             ]
         )
 
 
-def _read_congress(written_congress: Any) -> int | None:
+def _parse_congress(written_congress: Any) -> int | None:
     if written_congress is None:
         return None
     if isinstance(written_congress, int) and not isinstance(written_congress, bool):
@@ -206,17 +210,17 @@ def _read_congress(written_congress: Any) -> int | None:
     raise InvalidArguments([{"field": "filters.congress", "message": problem_text}])
 
 
-def parse_link_kind(written_kind: Any) -> LinkKind | SponsorKind | None:
+def parse_link_kind(link_kind_name: Any) -> LinkKind | SponsorKind | None:
     """Return the kind of links that a filter names; raise InvalidArguments if there is none."""
-    if written_kind is None:
+    if link_kind_name is None:
         return None
     kind_by_name: dict[Any, LinkKind | SponsorKind] = {
         link_kind.value: link_kind for link_kind in (*LinkKind, *SponsorKind)
     }
-    if not isinstance(written_kind, str) or written_kind not in kind_by_name:
-        problem_text = f"there is no {str(written_kind)[:50]!r}; one of {', '.join(kind_by_name)}"
+    if not isinstance(link_kind_name, str) or link_kind_name not in kind_by_name:
+        problem_text = f"there is no {str(link_kind_name)[:50]!r}; one of {', '.join(kind_by_name)}"
         raise InvalidArguments([{"field": "filters.kind", "message": problem_text}])
-    return kind_by_name[written_kind]
+    return kind_by_name[link_kind_name]
 
 
 async def fetch_address(federal_service: Any, list_address: str) -> Fetched:
@@ -244,8 +248,10 @@ async def fetch_address(federal_service: Any, list_address: str) -> Fetched:
     arguments = record_lists.parse_list_address(list_address)
     if arguments is None:
         if len(path_segments) == 2:
-            named_record: Fetched = await federal_service.fetch_record(unquote(path_segments[1]))
-            return named_record
+            record_at_address: Fetched = await federal_service.fetch_record(
+                unquote(path_segments[1])
+            )
+            return record_at_address
         raise UnrecognizedId(f"{list_address[:200]!r} is no address of this server")
     record_list = await federal_service.list_cards(arguments)
     more_url = record_lists.format_list_address(arguments, record_list.next_cursor)

@@ -107,8 +107,8 @@ class Search(ToolArguments):
     offset: int = Field(0, ge=0, le=10_000)
 
 
-Filter = Annotated[str, Field(max_length=200)] | Annotated[int, Field(le=2**31)] | bool
-Filtered = Annotated[dict[ShortText, Filter], Field(max_length=20)]
+FilterValue = Annotated[str, Field(max_length=200)] | Annotated[int, Field(le=2**31)] | bool
+FilterValues = Annotated[dict[ShortText, FilterValue], Field(max_length=20)]
 
 
 def parse_conditions(written_conditions: object) -> object:
@@ -135,7 +135,7 @@ def parse_conditions(written_conditions: object) -> object:
 
 # A list in the schema, because strict clients take no object with open members; both are read.
 WrittenFilters = Annotated[
-    Filtered,
+    FilterValues,
     BeforeValidator(parse_conditions),
     WithJsonSchema(
         {"items": {"maxLength": 300, "type": "string"}, "maxItems": 20, "type": "array"}
@@ -157,7 +157,7 @@ class ResolveEntity(ToolArguments):
         min_length=1, max_length=300, description="The name as it was said: Sen. Markey from Mass."
     )
     entity_type: ShortText = Field(description="The registry to look in.")
-    filters: Filtered | None = Field(
+    filters: FilterValues | None = Field(
         None, description='Fields of the registry, such as {"state": "MA", "current": true}.'
     )
     limit: Limit = DEFAULT_MATCH_LIMIT

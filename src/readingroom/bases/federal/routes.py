@@ -35,7 +35,7 @@ from readingroom.bases.federal.models import (
     SearchAnswer,
     WitnessPage,
 )
-from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series, Top, Total
+from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series, TopN, Total
 from readingroom.bases.federal.query.aggregates import Aggregation
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
@@ -84,7 +84,7 @@ def _make_invalid_parameter_error(field_name: str, problem_text: str) -> Invalid
     return InvalidRequest([{"field": field_name, "message": problem_text}])
 
 
-def _name_parameter(field_problem: dict[str, str]) -> dict[str, str]:
+def _rename_to_parameter(field_problem: dict[str, str]) -> dict[str, str]:
     """Return a problem with a tool's argument under the name of the REST parameter."""
     parameter_by_argument = {"time_field": "bucket_by_time", "interval": "time_interval"}
     field_name = field_problem["field"].removeprefix("filters.")
@@ -92,14 +92,14 @@ def _name_parameter(field_problem: dict[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def _report_parameters() -> Iterator[None]:
+def _translate_argument_errors() -> Iterator[None]:
     """Raise what the service says of arguments as a problem with parameters of the request."""
     try:
         yield
     except InvalidRequest:
         raise
     except InvalidArguments as error:
-        raise InvalidRequest([_name_parameter(problem) for problem in error.errors]) from error
+        raise InvalidRequest([_rename_to_parameter(problem) for problem in error.errors]) from error
 
 
 class AggregateQuestion(BaseModel):
@@ -108,7 +108,7 @@ class AggregateQuestion(BaseModel):
     aggregate: Literal["count", "sum"] | None = None
     sum_field: ShortText | None = Field(None, description="What `aggregate=sum` adds up.")
     group_by: ShortText | None = Field(None, description="One number for each value of this field.")
-    top: Top | None = Field(None, description="How many groups, the largest first; else 20.")
+    top: TopN | None = Field(None, description="How many groups, the largest first; else 20.")
     bucket_by_time: ShortText | None = Field(
         None, description="One number for each stretch of time."
     )
@@ -142,7 +142,7 @@ class AggregateQuestion(BaseModel):
         self, federal_service: FederalService, record_table: RecordTable
     ) -> Total | Buckets | Series:
         """Return what the tools answer to the same question."""
-        request = Aggregation(
+        aggregation = Aggregation(
             record_table,
             self.make_row_filter(record_table),
             self.sum_field,
@@ -152,8 +152,8 @@ class AggregateQuestion(BaseModel):
             self.time_interval or "month",
         )
         if self.bucket_by_time:
-            return await federal_service.compute_time_series(request)
-        return await federal_service.compute_aggregate(request)
+            return await federal_service.compute_time_series(aggregation)
+        return await federal_service.compute_aggregate(aggregation)
 
 
 class CountQuestion(AggregateQuestion):
@@ -209,13 +209,13 @@ class RegistryQuestion(ListQuestion):
         )
 
 
-def _split_names(comma_separated_values: list[str]) -> list[str]:
+def _split_sources(parameter_values: list[str]) -> list[str]:
     """Split a parameter that may be repeated, and may have several names each time."""
     return [
-        split_name
-        for comma_separated_names in comma_separated_values
-        for split_name in comma_separated_names.split(",")
-        if split_name.strip()
+        source_name
+        for parameter_value in parameter_values
+        for source_name in parameter_value.split(",")
+        if source_name.strip()
     ]
 
 
@@ -227,8 +227,8 @@ class SearchQuestion(BaseModel):
     q: NonBlankText = Field(
         min_length=1, max_length=1000, description="What to look for, in words."
     )
-    source: Annotated[list[ShortText], Field(max_length=30), BeforeValidator(_split_names)] = Field(
-        [], description="One source, or several with commas between: fr,bills."
+    source: Annotated[list[ShortText], Field(max_length=30), BeforeValidator(_split_sources)] = (
+        Field([], description="One source, or several with commas between: fr,bills.")
     )
     mode: Mode = "hybrid"
     since: Day | None = None
@@ -245,67 +245,67 @@ class SearchQuestion(BaseModel):
     member: RecordOf | None = None
     bill: RecordOf | None = None
 
-    def to_search(self) -> Search:
+    def to_search_arguments(self) -> Search:
         """Return the question of the tool `search` with these arguments."""
         # Fields that were not given stay so: without `limit`, as many results as can be read.
         arguments = self.model_dump(exclude_none=True, exclude_unset=True, exclude={"mode"})
-        filter_names = [name for name in Filters.model_fields if name in arguments]
-        filters = {filter_name: arguments.pop(filter_name) for filter_name in filter_names}
+        filter_names = Filters.model_fields.keys() & arguments.keys()
+        filter_values = {filter_name: arguments.pop(filter_name) for filter_name in filter_names}
         return Search(
             query=arguments.pop("q"),
             source=arguments.pop("source", None) or None,
-            filters=Filters(**filters) if filters else None,
+            filters=Filters(**filter_values) if filter_values else None,
             **arguments,
         )
 
 
 def make_routers(federal_service: FederalService, read_only: bool) -> tuple[APIRouter, ...]:
     """Return the REST surface of the base; nothing in it writes."""
-    return (router(federal_service),)
+    return (make_router(federal_service),)
 
 
-def router(federal_service: FederalService) -> APIRouter:
+def make_router(federal_service: FederalService) -> APIRouter:
     """Return every endpoint of the base; each is a thin call into the service."""
-    v1_router = APIRouter(prefix="/v1", responses=_PROBLEM_RESPONSES, route_class=StrictQueryRoute)
+    router = APIRouter(prefix="/v1", responses=_PROBLEM_RESPONSES, route_class=StrictQueryRoute)
     # Routes are tried in order: those requested most, and quickest to answer, come first.
     for record_source in SOURCES:
-        _add_record(v1_router, federal_service, record_source)
-    _add_fetch(v1_router, federal_service)
-    _add_changes(v1_router, federal_service)
-    _add_bill_lists(v1_router, federal_service)
-    _add_people_lists(v1_router, federal_service)
-    _add_dossiers(v1_router, federal_service)
+        _add_record_route(router, federal_service, record_source)
+    _add_fetch_route(router, federal_service)
+    _add_changes_route(router, federal_service)
+    _add_bill_routes(router, federal_service)
+    _add_people_routes(router, federal_service)
+    _add_dossier_routes(router, federal_service)
     for record_source in SOURCES:
-        _add_links(v1_router, federal_service, record_source)
-    _add_search(v1_router, federal_service)
-    _add_member_votes(v1_router, federal_service)
+        _add_links_route(router, federal_service, record_source)
+    _add_search_route(router, federal_service)
+    _add_member_votes_route(router, federal_service)
     for record_source in SOURCES:
-        _add_list(v1_router, federal_service, record_source)
-    return v1_router
+        _add_list_route(router, federal_service, record_source)
+    return router
 
 
-def _add_search(v1_router: APIRouter, federal_service: FederalService) -> None:
-    @v1_router.get("/search", tags=["search"])
+def _add_search_route(router: APIRouter, federal_service: FederalService) -> None:
+    @router.get("/search", tags=["search"])
     async def search(arguments: Annotated[SearchQuestion, Query()]) -> SearchAnswer:
         """Documents by words, by meaning, or by both; the answer of the tool `search`."""
-        with _report_parameters():
-            return await federal_service.search(arguments.to_search(), arguments.mode)
+        with _translate_argument_errors():
+            return await federal_service.search(arguments.to_search_arguments(), arguments.mode)
 
 
-def _add_fetch(v1_router: APIRouter, federal_service: FederalService) -> None:
-    @v1_router.get("/fetch", tags=["search"], responses=_GONE_RESPONSE)
+def _add_fetch_route(router: APIRouter, federal_service: FederalService) -> None:
+    @router.get("/fetch", tags=["search"], responses=_GONE_RESPONSE)
     async def fetch(
         id: Annotated[str, Query(min_length=1, max_length=200)],
         offset: Offset = 0,
         section: Annotated[ShortText | None, Query()] = None,
     ) -> Fetched:
         """Any record by its id, as the tool `fetch` gives it."""
-        with _report_parameters():
+        with _translate_argument_errors():
             return await federal_service.fetch_record(id, offset, section)
 
 
-def _add_changes(v1_router: APIRouter, federal_service: FederalService) -> None:
-    @v1_router.get("/changes", tags=["changes"])
+def _add_changes_route(router: APIRouter, federal_service: FederalService) -> None:
+    @router.get("/changes", tags=["changes"])
     async def changes(
         since: Annotated[
             Day | None, Query(description="Loaded here on this day (UTC) or later.")
@@ -319,12 +319,13 @@ def _add_changes(v1_router: APIRouter, federal_service: FederalService) -> None:
         return await federal_service.list_changes(since, source, kind, limit, cursor)
 
 
-def _add_list(v1_router: APIRouter, federal_service: FederalService, record_source: Source) -> None:
-    is_registry = record_source.has_names
+def _add_list_route(
+    router: APIRouter, federal_service: FederalService, record_source: Source
+) -> None:
     question_model = create_model(
         f"List{record_source.record_model.__name__}",
         __base__=(
-            RegistryQuestion if is_registry else ListQuestion,
+            RegistryQuestion if record_source.has_names else ListQuestion,
             make_filters_model(record_source.record_table),
         ),
     )
@@ -334,10 +335,10 @@ def _add_list(v1_router: APIRouter, federal_service: FederalService, record_sour
         arguments: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         list_question: ListQuestion = arguments
-        with _report_parameters():
+        with _translate_argument_errors():
             return await list_question.answer(federal_service, record_source)
 
-    v1_router.add_api_route(
+    router.add_api_route(
         f"/{record_source.slug}",
         list_records,
         methods=["GET"],
@@ -347,38 +348,38 @@ def _add_list(v1_router: APIRouter, federal_service: FederalService, record_sour
     )
 
 
-def _add_member_votes(v1_router: APIRouter, federal_service: FederalService) -> None:
+def _add_member_votes_route(router: APIRouter, federal_service: FederalService) -> None:
     question_model = create_model(
         "CountMemberVotes", __base__=(CountQuestion, make_filters_model(MEMBER_VOTES))
     )
 
-    @v1_router.get("/member-votes", tags=["roll-call-votes"])
+    @router.get("/member-votes", tags=["roll-call-votes"])
     async def member_votes(
         arguments: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> Total | Buckets | Series:
         """How members voted, counted; listed they are by member or by roll call."""
         count_question: CountQuestion = arguments
-        with _report_parameters():
+        with _translate_argument_errors():
             return await count_question.compute_numbers(federal_service, MEMBER_VOTES)
 
 
-def _add_dossiers(v1_router: APIRouter, federal_service: FederalService) -> None:
-    @v1_router.get("/bills/{id}/dossier", tags=["bills"], responses=_GONE_RESPONSE)
+def _add_dossier_routes(router: APIRouter, federal_service: FederalService) -> None:
+    @router.get("/bills/{id}/dossier", tags=["bills"], responses=_GONE_RESPONSE)
     async def bill(id: RecordId) -> BillDossier:
         """A bill and everything linked to it, in sections."""
         return await federal_service.build_bill_dossier(id)
 
-    @v1_router.get("/legislators/{id}/dossier", tags=["legislators"], responses=_GONE_RESPONSE)
+    @router.get("/legislators/{id}/dossier", tags=["legislators"], responses=_GONE_RESPONSE)
     async def legislator(id: RecordId, congress: Congress | None = None) -> LegislatorDossier:
         """A member of Congress: seats, bills, offices, speeches."""
         return await federal_service.build_legislator_dossier(id, congress)
 
-    @v1_router.get("/committees/{id}/dossier", tags=["committees"], responses=_GONE_RESPONSE)
+    @router.get("/committees/{id}/dossier", tags=["committees"], responses=_GONE_RESPONSE)
     async def committee(id: RecordId, congress: Congress | None = None) -> CommitteeDossier:
         """A committee: members, subcommittees, hearings, bills, reports."""
         return await federal_service.build_committee_dossier(id, congress)
 
-    @v1_router.get("/public-laws/{id}/dossier", tags=["public-laws"], responses=_GONE_RESPONSE)
+    @router.get("/public-laws/{id}/dossier", tags=["public-laws"], responses=_GONE_RESPONSE)
     async def public_law(id: RecordId) -> PublicLawDossier:
         """A law, the bill it was, and the regulations that rest on it."""
         return await federal_service.build_public_law_dossier(id)
@@ -393,26 +394,28 @@ class _LookupRoute(StrictQueryRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         parse_and_answer = super().get_route_handler()
 
-        async def answer(request: Request) -> Response:
+        async def answer_request(request: Request) -> Response:
             id = request.path_params["id"]
             if request.scope["query_string"] or len(id) > _MAX_ID_LENGTH:
                 return await parse_and_answer(request)
             response: Response = await self.endpoint(id)
             return response
 
-        return answer
+        return answer_request
 
 
-def _add_record(routes: APIRouter, federal_service: FederalService, record_source: Source) -> None:
-    async def read(id: RecordId) -> Response:
+def _add_record_route(
+    router: APIRouter, federal_service: FederalService, record_source: Source
+) -> None:
+    async def read_record(id: RecordId) -> Response:
         # The stored JSON is the answer; parsing it into a model would only cost time.
         return Response(
             await federal_service.read_record_json(record_source, id), media_type="application/json"
         )
 
-    routes.add_api_route(
+    router.add_api_route(
         f"/{record_source.slug}/{{id}}",
-        read,
+        read_record,
         methods=["GET"],
         tags=[record_source.slug],
         operation_id=f"get_{record_source.name}",
@@ -423,15 +426,17 @@ def _add_record(routes: APIRouter, federal_service: FederalService, record_sourc
     )
 
 
-def _add_links(routes: APIRouter, federal_service: FederalService, record_source: Source) -> None:
-    async def read(
+def _add_links_route(
+    router: APIRouter, federal_service: FederalService, record_source: Source
+) -> None:
+    async def read_links(
         id: RecordId, kind: LinkKind | None = None, limit: Limit = 50, cursor: Cursor = None
     ) -> LinkPage:
         return await federal_service.list_links(record_source, id, kind, limit, cursor)
 
-    routes.add_api_route(
+    router.add_api_route(
         f"/{record_source.slug}/{{id}}/links",
-        read,
+        read_links,
         methods=["GET"],
         tags=[record_source.slug],
         operation_id=f"links_of_{record_source.name}",
@@ -440,23 +445,23 @@ def _add_links(routes: APIRouter, federal_service: FederalService, record_source
     )
 
 
-def _add_bill_lists(v1_router: APIRouter, federal_service: FederalService) -> None:
-    @v1_router.get("/bills/{id}/cosponsors", tags=["bills"], responses=_GONE_RESPONSE)
+def _add_bill_routes(router: APIRouter, federal_service: FederalService) -> None:
+    @router.get("/bills/{id}/cosponsors", tags=["bills"], responses=_GONE_RESPONSE)
     async def cosponsors(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> CosponsorPage:
         """Who cosponsored a bill."""
         return await federal_service.list_cosponsors(id, limit, cursor)
 
-    @v1_router.get("/bills/{id}/actions", tags=["bills"], responses=_GONE_RESPONSE)
+    @router.get("/bills/{id}/actions", tags=["bills"], responses=_GONE_RESPONSE)
     async def actions(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> ActionPage:
         """What happened to a bill, in the order its official file tells it."""
         return await federal_service.list_actions(id, limit, cursor)
 
-    @v1_router.get("/bills/{id}/amendments", tags=["bills"], responses=_GONE_RESPONSE)
+    @router.get("/bills/{id}/amendments", tags=["bills"], responses=_GONE_RESPONSE)
     async def amendments(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> RecordPage:
         """The amendments to a bill, newest first."""
         return await federal_service.list_amendments(id, limit, cursor)
 
-    @v1_router.get("/bills/{id}/body", tags=["bills"], responses=_GONE_RESPONSE)
+    @router.get("/bills/{id}/body", tags=["bills"], responses=_GONE_RESPONSE)
     async def body(
         id: RecordId,
         version: Annotated[str | None, Query(max_length=10)] = None,
@@ -465,31 +470,31 @@ def _add_bill_lists(v1_router: APIRouter, federal_service: FederalService) -> No
         compare_with: Annotated[str | None, Query(max_length=10)] = None,
     ) -> BillText:
         """The text of a bill, in its newest version or a named one; a section, or what changed."""
-        with _report_parameters():
+        with _translate_argument_errors():
             return await federal_service.read_bill_text(id, version, offset, section, compare_with)
 
 
-def _add_people_lists(routes: APIRouter, federal_service: FederalService) -> None:
-    @routes.get("/legislators/{id}/votes", tags=["legislators"], responses=_GONE_RESPONSE)
+def _add_people_routes(router: APIRouter, federal_service: FederalService) -> None:
+    @router.get("/legislators/{id}/votes", tags=["legislators"], responses=_GONE_RESPONSE)
     async def votes(
         id: RecordId, congress: Congress | None = None, limit: Limit = 50, cursor: Cursor = None
     ) -> MemberVotePage:
         """How a member voted, newest first."""
         return await federal_service.list_member_votes(id, congress, limit, cursor)
 
-    @routes.get("/committees/{id}/members", tags=["committees"], responses=_GONE_RESPONSE)
+    @router.get("/committees/{id}/members", tags=["committees"], responses=_GONE_RESPONSE)
     async def members(
         id: RecordId, congress: Congress | None = None, limit: Limit = 200, cursor: Cursor = None
     ) -> MembershipPage:
         """Who sits on a committee: the majority first, each side by rank."""
         return await federal_service.list_committee_members(id, congress, limit, cursor)
 
-    @routes.get("/hearings/{id}/witnesses", tags=["hearings"], responses=_GONE_RESPONSE)
+    @router.get("/hearings/{id}/witnesses", tags=["hearings"], responses=_GONE_RESPONSE)
     async def witnesses(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> WitnessPage:
         """Who spoke at a hearing, in the order of the official list."""
         return await federal_service.list_witnesses(id, limit, cursor)
 
-    @routes.get("/roll-call-votes/{id}/members", tags=["roll-call-votes"], responses=_GONE_RESPONSE)
+    @router.get("/roll-call-votes/{id}/members", tags=["roll-call-votes"], responses=_GONE_RESPONSE)
     async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:
         """How each member voted in a roll call."""
         return await federal_service.list_roll_call_votes(id, limit, cursor)

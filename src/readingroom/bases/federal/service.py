@@ -39,9 +39,9 @@ from readingroom.bases.federal.query.dossier_models import (
 )
 from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
-from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source, find_source
-from readingroom.bases.federal.schema.uncovered import describe_uncovered
-from readingroom.bases.federal.search.coverage import EmbeddingCoverage, build_degraded
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source, get_source
+from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
+from readingroom.bases.federal.search.coverage import EmbeddingCoverage, build_degraded_search
 from readingroom.bases.federal.search.passages import PassageOwners
 from readingroom.bases.federal.search.search import (
     SearchPlan,
@@ -98,7 +98,7 @@ class FederalService:
             if self.vectors.embedder.reranker is not None:
                 await anyio.to_thread.run_sync(self.vectors.embedder.reranker.load)
 
-    async def _find_id(self, record_source: Source, written_id: str) -> str:
+    async def _get_canonical_id(self, record_source: Source, written_id: str) -> str:
         """Return the canonical id of a record of a source, from any spelling or citation."""
         return listing.get_id_in_source(record_source, await self._resolve_citation(written_id))
 
@@ -112,7 +112,7 @@ class FederalService:
 
     async def read_record_json(self, record_source: Source, record_id: str) -> str:
         """Return a record as JSON; raise RecordNotFound for an id of another source."""
-        canonical_id = await self._find_id(record_source, record_id)
+        canonical_id = await self._get_canonical_id(record_source, record_id)
         return await self.store.query(
             lambda db: texts.read_record_json(db, record_source, canonical_id)
         )
@@ -125,7 +125,7 @@ class FederalService:
         cursor: str | None = None,
     ) -> RecordPage:
         """List the records of a source, newest first."""
-        list_name = cursors.name_list(record_source.name, row_filter.filters)
+        list_name = cursors.build_list_name(record_source.name, row_filter.filters)
         after_key = cursors.decode(list_name, cursor, (str, type(None)), str)
         return await self.store.query(
             lambda db: lists.list_records(db, record_source, row_filter, max_results, after_key)
@@ -146,9 +146,9 @@ class FederalService:
             await self.read_record_json(SOURCES_BY_NAME["committees"], record_id)
         )
 
-    async def list_ids(self, prefix: str, max_results: int) -> list[str]:
+    async def list_ids(self, id_prefix: str, max_results: int) -> list[str]:
         """List ids of searchable records that begin with a prefix."""
-        return await self.store.query(lambda db: store.list_ids(db, prefix.lower(), max_results))
+        return await self.store.query(lambda db: store.list_ids(db, id_prefix.lower(), max_results))
 
     async def list_progress(self) -> list[SourceProgress]:
         """Return how much of each source is loaded, and up to which date."""
@@ -156,16 +156,16 @@ class FederalService:
 
     async def list_cards(self, arguments: ListRecords) -> RecordList:
         """List records of a source, or what belongs to one, newest first, each cut short."""
-        if arguments.source.strip().lower() == record_lists.CHANGES_LIST:
+        if arguments.source.strip().lower() == record_lists.CHANGES_LIST_NAME:
             return await listing.list_change_cards(self, arguments)
-        record_source = find_source(arguments.source)
+        record_source = get_source(arguments.source)
         if arguments.id is None:
             if arguments.part is not None:
                 problem_text = "say the id of the record whose parts are wanted"
                 raise InvalidArguments([{"field": "id", "message": problem_text}])
             return await listing.list_source_cards(self, record_source, arguments)
-        part_name = record_lists.check_part(record_source, arguments.part)
-        record_id = await self._find_id(record_source, arguments.id)
+        part_name = record_lists.check_part_name(record_source, arguments.part)
+        record_id = await self._get_canonical_id(record_source, arguments.id)
         return await listing.list_part_cards(self, record_source, record_id, part_name, arguments)
 
     # --- what belongs to a record ---
@@ -185,13 +185,13 @@ class FederalService:
 
     async def _list_children(
         self,
-        page_model: type[lists.ChildPage],
+        page_model: type[lists.ChildPageT],
         record_id: str,
         max_results: int,
         cursor: str | None,
-    ) -> lists.ChildPage:
-        source_name, table_name = lists.SOURCE_AND_TABLE_BY_PAGE[page_model]
-        canonical_id = await self._find_id(SOURCES_BY_NAME[source_name], record_id)
+    ) -> lists.ChildPageT:
+        source_name, table_name = lists.SOURCE_AND_TABLE_NAMES_BY_PAGE[page_model]
+        canonical_id = await self._get_canonical_id(SOURCES_BY_NAME[source_name], record_id)
         (after_key,) = cursors.decode(f"{table_name}:{canonical_id}", cursor, int) or (0,)
         return await self.store.query(
             lambda db: lists.list_children(db, page_model, canonical_id, max_results, after_key)
@@ -201,22 +201,24 @@ class FederalService:
         self, bill_id: str, max_results: int, cursor: str | None
     ) -> RecordPage:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
-        bills, amendments = SOURCES_BY_NAME["bills"], SOURCES_BY_NAME["amendments"]
-        record_id = await self._find_id(bills, bill_id)
-        bill_fields = await self.store.query(lambda db: store.read_record(db, bills, record_id))
-        row_filter = build_row_filter(amendments.record_table, {"bill_id": record_id})
-        page = await self.list_records(amendments, row_filter, max_results, cursor)
-        missing_note = lists.describe_missing_status(bill_fields) or page.note
-        return page.model_copy(update={"note": missing_note})
+        bill_source, amendment_source = SOURCES_BY_NAME["bills"], SOURCES_BY_NAME["amendments"]
+        bill_id = await self._get_canonical_id(bill_source, bill_id)
+        bill_fields = await self.store.query(lambda db: store.read_record(db, bill_source, bill_id))
+        row_filter = build_row_filter(amendment_source.record_table, {"bill_id": bill_id})
+        amendment_page = await self.list_records(amendment_source, row_filter, max_results, cursor)
+        missing_status_note = lists.describe_missing_status(bill_fields) or amendment_page.note
+        return amendment_page.model_copy(update={"note": missing_status_note})
 
     async def list_committee_members(
         self, committee_id: str, congress: int | None, max_results: int, cursor: str | None
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
-        record_id = await self._find_id(SOURCES_BY_NAME["committees"], committee_id)
-        list_name = cursors.name_list(f"committee_members:{record_id}", {"congress": congress})
-        first_key = store.KEY_BEFORE_FIRST_MEMBER
-        after_key = cursors.decode(list_name, cursor, str, int, str) or first_key
+        record_id = await self._get_canonical_id(SOURCES_BY_NAME["committees"], committee_id)
+        list_name = cursors.build_list_name(
+            f"committee_members:{record_id}", {"congress": congress}
+        )
+        key_before_first = store.KEY_BEFORE_FIRST_MEMBER
+        after_key = cursors.decode(list_name, cursor, str, int, str) or key_before_first
         return await self.store.query(
             lambda db: lists.list_members(db, record_id, congress, max_results, after_key)
         )
@@ -225,8 +227,8 @@ class FederalService:
         self, bioguide_id: str, congress: int | None, max_results: int, cursor: str | None
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
-        record_id = await self._find_id(SOURCES_BY_NAME["legislators"], bioguide_id)
-        list_name = cursors.name_list(f"member_votes:{record_id}", {"congress": congress})
+        record_id = await self._get_canonical_id(SOURCES_BY_NAME["legislators"], bioguide_id)
+        list_name = cursors.build_list_name(f"member_votes:{record_id}", {"congress": congress})
         after_key = cursors.decode(list_name, cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_member_votes(db, record_id, congress, max_results, after_key)
@@ -236,7 +238,7 @@ class FederalService:
         self, vote_id: str, max_results: int, cursor: str | None
     ) -> MemberVotePage:
         """List how each member voted in a roll call."""
-        record_id = await self._find_id(SOURCES_BY_NAME["roll_call_votes"], vote_id)
+        record_id = await self._get_canonical_id(SOURCES_BY_NAME["roll_call_votes"], vote_id)
         (after_key,) = cursors.decode(f"roll_call_members:{record_id}", cursor, int) or (0,)
         return await self.store.query(
             lambda db: lists.list_roll_call_votes(db, record_id, max_results, after_key)
@@ -251,8 +253,8 @@ class FederalService:
         cursor: str | None,
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
-        canonical_id = await self._find_id(record_source, record_id)
-        list_name = cursors.name_list(f"links:{canonical_id}", {"kind": link_kind})
+        canonical_id = await self._get_canonical_id(record_source, record_id)
+        list_name = cursors.build_list_name(f"links:{canonical_id}", {"kind": link_kind})
         after_key = cursors.decode(list_name, cursor, str, str)
         return await self.store.query(
             lambda db: lists.list_links(
@@ -272,13 +274,13 @@ class FederalService:
         if since_day is None and cursor is None:
             problem_text = "say a day, or go on with the `resume_cursor` of an earlier answer"
             raise InvalidArguments([{"field": "since", "message": problem_text}])
-        only_source = find_source(source_name) if source_name else None
-        list_name = lists.name_changes_list(only_source, change_kind)
-        after_key = cursors.decode(list_name, cursor, int, wider_list=lists.ALL_CHANGES)
-        (after_number,) = after_key or (0,)
+        only_source = get_source(source_name) if source_name else None
+        list_name = lists.build_changes_list_name(only_source, change_kind)
+        after_key = cursors.decode(list_name, cursor, int, wider_list_name=lists.ALL_CHANGES_NAME)
+        (after_change_number,) = after_key or (0,)
         return await self.store.query(
             lambda db: lists.list_changes(
-                db, since_day, only_source, change_kind, max_results, after_number
+                db, since_day, only_source, change_kind, max_results, after_change_number
             )
         )
 
@@ -331,11 +333,11 @@ class FederalService:
         cursor: str | None = None,
     ) -> Resolved:
         """Return the records of a registry that a name may mean, the likeliest first."""
-        list_name = lists.make_name_list(record_source, query_text, row_filter.filters)
+        list_name = lists.build_match_list_name(record_source, query_text, row_filter.filters)
         (start_index,) = cursors.decode(list_name, cursor, int) or (0,)
         page_slice = slice(start_index, start_index + max_results)
 
-        def read(db: Database) -> Resolved:
+        def find_matches(db: Database) -> Resolved:
             with db.begin_consistent_read():
                 stored_filter = filter_values.resolve_filters(
                     db, record_source.record_table, row_filter
@@ -361,24 +363,24 @@ class FederalService:
                     row_filter.filters, stored_filter.filters
                 ),
                 note=gaps.describe_name_gaps(db, query_text, name_matches),
-                **lists.build_next_match_fields(list_name, page_slice, len(name_matches)),
+                **lists.build_next_names_page_fields(list_name, page_slice, len(name_matches)),
             )
 
-        return await self.store.query(read)
+        return await self.store.query(find_matches)
 
     # --- dossiers ---
 
     async def build_bill_dossier(self, record_id: str) -> BillDossier:
-        bill_fields, sections = await self._read_dossier(
-            SOURCES_BY_NAME["bills"], record_id, None, dossiers.BILL_SECTIONS
+        bill_fields, sections = await self._read_record_and_sections(
+            SOURCES_BY_NAME["bills"], record_id, None, dossiers.BILL_SECTION_READERS
         )
         return BillDossier(bill=Bill.model_validate(bill_fields), **sections)
 
     async def build_legislator_dossier(
         self, record_id: str, congress: int | None
     ) -> LegislatorDossier:
-        member_fields, sections = await self._read_dossier(
-            SOURCES_BY_NAME["legislators"], record_id, congress, dossiers.LEGISLATOR_SECTIONS
+        member_fields, sections = await self._read_record_and_sections(
+            SOURCES_BY_NAME["legislators"], record_id, congress, dossiers.LEGISLATOR_SECTION_READERS
         )
         return LegislatorDossier(
             legislator=Legislator.model_validate(member_fields), congress=congress, **sections
@@ -387,20 +389,20 @@ class FederalService:
     async def build_committee_dossier(
         self, record_id: str, congress: int | None
     ) -> CommitteeDossier:
-        committee_fields, sections = await self._read_dossier(
-            SOURCES_BY_NAME["committees"], record_id, congress, dossiers.COMMITTEE_SECTIONS
+        committee_fields, sections = await self._read_record_and_sections(
+            SOURCES_BY_NAME["committees"], record_id, congress, dossiers.COMMITTEE_SECTION_READERS
         )
         return CommitteeDossier(
             committee=Committee.model_validate(committee_fields), congress=congress, **sections
         )
 
     async def build_public_law_dossier(self, record_id: str) -> PublicLawDossier:
-        law_fields, sections = await self._read_dossier(
-            SOURCES_BY_NAME["public_laws"], record_id, None, dossiers.PUBLIC_LAW_SECTIONS
+        law_fields, sections = await self._read_record_and_sections(
+            SOURCES_BY_NAME["public_laws"], record_id, None, dossiers.PUBLIC_LAW_SECTION_READERS
         )
         return PublicLawDossier(public_law=Law.model_validate(law_fields), **sections)
 
-    async def _read_dossier(
+    async def _read_record_and_sections(
         self,
         record_source: Source,
         record_id: str,
@@ -408,37 +410,37 @@ class FederalService:
         reader_by_section: Mapping[str, dossiers.SectionReader],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a record and its sections, all from one snapshot."""
-        canonical_id = await self._find_id(record_source, record_id)
+        canonical_id = await self._get_canonical_id(record_source, record_id)
 
-        def read(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
+        def read_sections(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
             with db.begin_consistent_read():
-                record_fields = lists.read_or_tell_links(db, record_source, canonical_id)
+                record_fields = lists.get_record_or_hint_links(db, record_source, canonical_id)
                 subject = dossiers.DossierSubject(db, record_source, record_fields, congress)
                 sections: dict[str, Any] = dict(dossiers.read_sections(subject, reader_by_section))
-                shown_fields, cut_fields = cards.shorten_to_fit(record_fields, sections)
-                return shown_fields, sections | {"shortened": cut_fields or None}
+                shown_fields, cut_field_names = cards.shorten_record_to_fit(record_fields, sections)
+                return shown_fields, sections | {"shortened": cut_field_names or None}
 
-        return await self.store.query(read)
+        return await self.store.query(read_sections)
 
     # --- aggregates ---
 
     async def compute_aggregate(self, aggregation: Aggregation) -> Total | Buckets:
         """Return a count or a sum, of all or by group."""
 
-        def read(db: Database) -> Total | Buckets:
+        def read_total(db: Database) -> Total | Buckets:
             with db.begin_consistent_read():
                 return Aggregator(db, self.budget).compute_total(aggregation)
 
-        return await self.store.query(read)
+        return await self.store.query(read_total)
 
     async def compute_time_series(self, aggregation: Aggregation) -> Series:
         """Return a count or a sum for each interval of time."""
 
-        def read(db: Database) -> Series:
+        def read_series(db: Database) -> Series:
             with db.begin_consistent_read():
                 return Aggregator(db, self.budget).compute_series(aggregation)
 
-        return await self.store.query(read)
+        return await self.store.query(read_series)
 
     # --- search ---
 
@@ -448,25 +450,25 @@ class FederalService:
         arguments, reinterpreted_filters = await self._resolve_search_filters(arguments)
         search_plan = plan_search(arguments, mode)
 
-        def read(db: Database) -> tuple[SearchPlan, SearchResult]:
+        def run_plan(db: Database) -> tuple[SearchPlan, SearchResult]:
             # One snapshot: a hit must still be there when its title is read.
             with db.begin_consistent_read():
                 return run_search(db, search_plan, self.vectors, self.passage_owners)
 
-        final_plan, search_result = await self.store.query(read)
-        degraded = final_plan.degraded
+        executed_plan, search_result = await self.store.query(run_plan)
+        degraded = executed_plan.degraded
         source_names = [searched.source for searched in search_result.searched_sources]
         if mode != "lexical":
-            percent_by_source = await self.store.query(self.embedding_coverage.read_percents)
-            degraded = build_degraded(mode, degraded, source_names, percent_by_source)
+            embedded_percents = await self.store.query(self.embedding_coverage.read_percents)
+            degraded = build_degraded_search(mode, degraded, source_names, embedded_percents)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         keeps_all_hits = "limit" in arguments.model_fields_set
-        hits = search_result.hits if keeps_all_hits else list(cards.fit_answer(search_result.hits))
+        hits = search_result.hits if keeps_all_hits else list(cards.fit_items(search_result.hits))
         end_offset = arguments.offset + len(hits)
-        note = describe_uncovered(arguments.query)
-        if not hits and note is None:
-            note = await self.store.query(
-                lambda db: gaps.describe_search_gaps(db, source_names, final_plan.facet_filters)
+        answer_note = describe_uncovered_kinds(arguments.query)
+        if not hits and answer_note is None:
+            answer_note = await self.store.query(
+                lambda db: gaps.describe_search_gaps(db, source_names, executed_plan.facet_filters)
             )
         return SearchAnswer(
             results=hits,
@@ -479,7 +481,7 @@ class FederalService:
             degraded=degraded,
             next_offset=end_offset if hits and end_offset < search_result.matching_count else None,
             filters_read=reinterpreted_filters,
-            note=note,
+            note=answer_note,
         )
 
     async def _resolve_search_filters(

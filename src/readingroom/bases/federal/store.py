@@ -223,10 +223,10 @@ def list_records(
 ) -> RowPage:
     """Return a page of a source's active records, newest first, those without a date last."""
     record_rows: list[Row] = []
-    index_hint = _choose_index(db, record_source, row_filter)
+    index_hint_sql = _choose_index(db, record_source, row_filter)
     for sql_condition, sql_values in _list_conditions_after(after_key):
         record_rows += db.execute(
-            f"""SELECT id, published_at, record FROM {record_source.name} {index_hint}
+            f"""SELECT id, published_at, record FROM {record_source.name} {index_hint_sql}
                 WHERE {row_filter.sql}{sql_condition}
                 ORDER BY {NEWEST_FIRST_ORDER_SQL} LIMIT ?""",
             (*row_filter.values, *sql_values, max_results + 1 - len(record_rows)),
@@ -248,35 +248,35 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
     Every column's index ends in the order of lists, so to SQLite all of them look alike. It might
     read all Senate amendments, newest first, until it comes to those of a Congress long ago.
     """
-    indexed_filters = [
+    indexed_filter_columns = [
         column_name
-        for column_name in record_source.record_table.indexed_columns
+        for column_name in record_source.record_table.indexed_column_names
         if column_name in row_filter.filters
     ]
-    if len(indexed_filters) < 2 or not db.dialect.index_hint_sql:
+    if len(indexed_filter_columns) < 2 or not db.dialect.index_hint_sql:
         return ""
-    matching_count_by_filter = {
-        column_name: count_up_to(
+    matching_count_by_column = {
+        column_name: count_rows_up_to(
             db,
             record_source.name,
             column_name,
             row_filter.filters[column_name],
             _MAX_COUNTED_RECORDS,
         )
-        for column_name in indexed_filters
+        for column_name in indexed_filter_columns
     }
     # Of two frequent values, the one whose records are of the same years: the others are spread.
-    rarest_filter = min(
-        indexed_filters,
+    rarest_column = min(
+        indexed_filter_columns,
         key=lambda column_name: (
-            matching_count_by_filter[column_name],
+            matching_count_by_column[column_name],
             column_name not in _TIME_BOUND_COLUMNS,
         ),
     )
-    return db.dialect.build_index_hint_sql(f"{record_source.name}_{rarest_filter}")
+    return db.dialect.build_index_hint_sql(f"{record_source.name}_{rarest_column}")
 
 
-def count_up_to(
+def count_rows_up_to(
     db: Database, table_name: str, column_name: str, column_value: Any, max_count: int
 ) -> int:
     """Return how many rows have this value in an indexed column, counted up to a limit.
@@ -335,8 +335,8 @@ def list_children(
             ORDER BY ordinal LIMIT ?""",
         (parent_id, after_key, max_results + 1),
     ).fetchall()
-    last_key = (child_rows[max_results - 1]["ordinal"],) if len(child_rows) > max_results else None
-    return RowPage(child_rows[:max_results], last_key), total_count
+    next_key = (child_rows[max_results - 1]["ordinal"],) if len(child_rows) > max_results else None
+    return RowPage(child_rows[:max_results], next_key), total_count
 
 
 def list_member_votes(
@@ -347,7 +347,8 @@ def list_member_votes(
     after_key: Sequence[Any] | None,
 ) -> tuple[RowPage, int]:
     """Return a page of a member's votes with their roll calls, newest first, and the total."""
-    where_sql, sql_values = f"bioguide_id = ? AND {MEMBER_VOTES.where}", list[Any]([bioguide_id])
+    sql_values: list[Any] = [bioguide_id]
+    where_sql = f"bioguide_id = ? AND {MEMBER_VOTES.active_rows_condition}"
     if congress is not None:
         where_sql += " AND m.congress = ?"
         sql_values.append(congress)
@@ -363,9 +364,8 @@ def list_member_votes(
         (*sql_values, max_results + 1),
     ).fetchall()
     last_row = vote_rows[max_results - 1] if len(vote_rows) > max_results else None
-    return RowPage(
-        vote_rows[:max_results], (last_row["sorted_at"], last_row["vote_id"]) if last_row else None
-    ), total_count
+    last_key = (last_row["sorted_at"], last_row["vote_id"]) if last_row else None
+    return RowPage(vote_rows[:max_results], last_key), total_count
 
 
 KEY_BEFORE_FIRST_MEMBER = ("", -1, "")
@@ -402,23 +402,23 @@ def list_members(
         (*sql_values, *after_key, max_results + 1),
     ).fetchall()
     last_row = member_rows[max_results - 1] if len(member_rows) > max_results else None
-    last_key = (last_row["side"], last_row["rank"], last_row["id"]) if last_row else None
+    next_key = (last_row["side"], last_row["rank"], last_row["id"]) if last_row else None
     return (
         RowPage(
-            [from_json(member_row["record"]) for member_row in member_rows[:max_results]], last_key
+            [from_json(member_row["record"]) for member_row in member_rows[:max_results]], next_key
         ),
         total_count,
         congress,
     )
 
 
-def list_texts(db: Database, record_id: str) -> list[str]:
+def list_text_parts(db: Database, record_id: str) -> list[str]:
     """Return the parts of a record's text that are loaded, newest first."""
-    part_rows = db.execute(
+    text_rows = db.execute(
         f"SELECT part FROM texts WHERE record_id = ? ORDER BY {NEWEST_TEXT_FIRST_ORDER_SQL}",
         (record_id,),
     )
-    return [part_row["part"] for part_row in part_rows]
+    return [text_row["part"] for text_row in text_rows]
 
 
 def read_text(db: Database, record_id: str, part_name: str) -> StoredText | None:
@@ -490,11 +490,11 @@ def read_status(db: Database) -> list[dict[str, Any]]:
     ]
 
 
-def list_ids(db: Database, prefix: str, max_results: int) -> list[str]:
+def list_ids(db: Database, id_prefix: str, max_results: int) -> list[str]:
     """Return ids of searchable records that begin with a prefix, in order."""
     id_rows = db.execute(
         "SELECT id FROM documents WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
         # A range, and not LIKE: it uses the index, and a % in the prefix means nothing.
-        (prefix, prefix + "\U0010ffff", max_results),
+        (id_prefix, id_prefix + "\U0010ffff", max_results),
     )
     return [id_row["id"] for id_row in id_rows]

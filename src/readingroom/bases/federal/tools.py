@@ -38,7 +38,7 @@ from readingroom.bases.federal.query.aggregate_models import (
     Total,
 )
 from readingroom.bases.federal.query.aggregates import Aggregation, Budget
-from readingroom.bases.federal.query.cards import cut_records, fit_answer
+from readingroom.bases.federal.query.cards import fit_items, shorten_records
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
     CommitteeDossier,
@@ -54,11 +54,11 @@ from readingroom.bases.federal.schema.sources import (
     RecordTable,
     Shape,
     Source,
-    find_registry,
-    find_table,
+    get_record_table,
+    get_registry,
 )
 from readingroom.bases.federal.schema.tables import lacks_agencies
-from readingroom.bases.federal.search.passages import read_generation
+from readingroom.bases.federal.search.passages import read_records_generation
 from readingroom.bases.federal.search.remote import FederalPassages
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
@@ -104,7 +104,7 @@ def open_federal(
     store.prepare_records(federal_place)
     if _lacks_agencies(federal_place):
         linking.register_agencies_of_older_records(federal_place)
-    coverage.correct_dates_of_issues(federal_place)
+    coverage.correct_dates_from_issues(federal_place)
     federal_service = FederalService(federal_place, embedder, cost_budget)
     return KnowledgeBase(
         name="federal",
@@ -124,7 +124,7 @@ def open_federal(
         ),
         service=federal_service,
         leasable_passages=FederalPassages(federal_place, federal_service.vectors),
-        check_ready=partial(federal_service.store.query, read_generation),
+        check_ready=partial(federal_service.store.query, read_records_generation),
         warm_up=federal_service.warm_up,
     )
 
@@ -174,7 +174,7 @@ def _make_bill_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         )
 
     return (
-        make_tool(get_bill, title="Look up a bill", list_links=_link_bill),
+        make_tool(get_bill, title="Look up a bill", list_links=_make_bill_links),
         make_tool(get_bill_text, title="Read a bill"),
         make_tool(list_cosponsors, title="List a bill's cosponsors"),
     )
@@ -232,7 +232,7 @@ def _make_committee_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         committee_roster = await federal_service.list_committee_members(
             arguments.id, arguments.congress, arguments.limit, arguments.cursor
         )
-        fitting_count = len(fit_answer(committee_roster.results))
+        fitting_count = len(fit_items(committee_roster.results))
         if "limit" in arguments.model_fields_set or fitting_count == len(committee_roster.results):
             return committee_roster
         # Who does not say how many wants an answer that can be read; the rest is a page away.
@@ -290,17 +290,17 @@ def _make_search_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         make_tool(
             search,
             title="Search",
-            make_description=make_live_describer(descriptions.describe_search),
+            make_description=make_live_describer(descriptions.describe_search_tool),
         ),
         make_tool(
             lexical_search,
             title="Search by words",
-            make_description=make_live_describer(descriptions.describe_lexical_search),
+            make_description=make_live_describer(descriptions.describe_lexical_search_tool),
         ),
         make_tool(
             semantic_search,
             title="Search by meaning",
-            make_description=make_live_describer(descriptions.describe_semantic_search),
+            make_description=make_live_describer(descriptions.describe_semantic_search_tool),
         ),
     )
 
@@ -317,29 +317,31 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
         records, the likeliest first, each with a score and why. For what documents say on a subject
         use `search`.
         """
-        record_source = find_registry(arguments.entity_type)
+        record_source = get_registry(arguments.entity_type)
         row_filter = parse_filters(record_source.record_table, arguments.filters)
 
-        async def resolve(max_results: int) -> Resolved:
-            resolved = await federal_service.resolve_name(
+        async def resolve_up_to(max_results: int) -> Resolved:
+            resolved_page = await federal_service.resolve_name(
                 record_source, arguments.query, row_filter, max_results, arguments.cursor
             )
             if record_source.name != "bills":
-                return resolved
+                return resolved_page
             # A bill's record alone may be longer than an answer; `get_bill` has it whole.
-            return resolved.model_copy(update={"results": cut_records(resolved.results)})
+            return resolved_page.model_copy(
+                update={"results": shorten_records(resolved_page.results)}
+            )
 
-        resolved = await resolve(arguments.limit)
-        fitting_count = len(fit_answer(resolved.results))
-        if "limit" in arguments.model_fields_set or fitting_count == len(resolved.results):
-            return resolved
-        return await resolve(fitting_count)
+        resolved_page = await resolve_up_to(arguments.limit)
+        fitting_count = len(fit_items(resolved_page.results))
+        if "limit" in arguments.model_fields_set or fitting_count == len(resolved_page.results):
+            return resolved_page
+        return await resolve_up_to(fitting_count)
 
     def list_entity_types() -> dict[str, list[str]]:
-        loaded_registries = federal_service.store.query_now(store.list_stored_sources)
+        stored_sources = federal_service.store.query_now(store.list_stored_sources)
         registry_slugs = [
             record_source.slug
-            for record_source in loaded_registries
+            for record_source in stored_sources
             if record_source.shape is Shape.REGISTRY
         ]
         return {"entity_type": [*registry_slugs, "bills"]}
@@ -349,14 +351,14 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
 
 def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
     async def count(arguments: Count, tool_context: ToolContext) -> Total | Buckets:
-        record_table = find_table(arguments.resource)
+        record_table = get_record_table(arguments.resource)
         row_filter = parse_filters(record_table, arguments.filters)
         return await federal_service.compute_aggregate(
             Aggregation(record_table, row_filter, group_by=arguments.group_by, top=arguments.top)
         )
 
     async def sum(arguments: Sum, tool_context: ToolContext) -> Total | Buckets:
-        record_table = find_table(arguments.resource)
+        record_table = get_record_table(arguments.resource)
         row_filter = parse_filters(record_table, arguments.filters)
         return await federal_service.compute_aggregate(
             Aggregation(
@@ -365,7 +367,7 @@ def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
         )
 
     async def time_series(arguments: TimeSeries, tool_context: ToolContext) -> Series:
-        record_table = find_table(arguments.resource)
+        record_table = get_record_table(arguments.resource)
         return await federal_service.compute_time_series(
             Aggregation(
                 record_table,
@@ -381,28 +383,28 @@ def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
     def list_live_tables() -> tuple[RecordTable, ...]:
         return federal_service.store.query_now(store.list_stored_record_tables)
 
-    def make_choice_lister(*arguments: str) -> Callable[[], dict[str, list[str]]]:
-        return lambda: descriptions.collect_aggregate_choices(list_live_tables(), arguments)
+    def make_choice_lister(*argument_names: str) -> Callable[[], dict[str, list[str]]]:
+        return lambda: descriptions.collect_aggregate_choices(list_live_tables(), argument_names)
 
     return (
         make_tool(
             count,
             title="Count records",
             view="series",
-            make_description=lambda: descriptions.describe_count(list_live_tables()),
+            make_description=lambda: descriptions.describe_count_tool(list_live_tables()),
             list_choices=make_choice_lister("resource", "group_by"),
         ),
         make_tool(
             sum,
             title="Add numbers up",
-            make_description=lambda: descriptions.describe_sum(list_live_tables()),
+            make_description=lambda: descriptions.describe_sum_tool(list_live_tables()),
             list_choices=make_choice_lister("resource", "sum_field", "group_by"),
         ),
         make_tool(
             time_series,
             title="Count over time",
             view="series",
-            make_description=lambda: descriptions.describe_time_series(list_live_tables()),
+            make_description=lambda: descriptions.describe_time_series_tool(list_live_tables()),
             list_choices=make_choice_lister("resource", "time_field", "group_by", "sum_field"),
         ),
     )
@@ -464,5 +466,5 @@ def _make_dossier_tools(federal_service: FederalService) -> tuple[Tool, ...]:
     )
 
 
-def _link_bill(bill_answer: Bill) -> list[ResourceLink]:
+def _make_bill_links(bill_answer: Bill) -> list[ResourceLink]:
     return [ResourceLink(f"federal/{quote(bill_answer.id, safe='')}", bill_answer.citation_string)]

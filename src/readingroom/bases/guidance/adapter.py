@@ -74,7 +74,7 @@ class GuidanceAdapter(SearchAdapter):
             order="relevance",
             mode="auto",
         )
-        with _add_legal_sentences():
+        with _add_legal_sentences_to_errors():
             search_results = await self._service.search(arguments, make_call_context(tool_context))
         return [
             DeskHit(
@@ -103,7 +103,7 @@ class GuidanceAdapter(SearchAdapter):
             offset=0,
             max_chars=None,
         )
-        with _add_legal_sentences():
+        with _add_legal_sentences_to_errors():
             page_answer = await self._service.read_page(arguments, make_call_context(tool_context))
         assert isinstance(page_answer, PageText)
         return make_desk_record(
@@ -127,7 +127,7 @@ class GuidanceAdapter(SearchAdapter):
 
 
 @contextmanager
-def _add_legal_sentences() -> Iterator[None]:
+def _add_legal_sentences_to_errors() -> Iterator[None]:
     """Give errors the attribution and the disclaimer: the desk's own form of errors has neither."""
     try:
         yield

@@ -110,13 +110,16 @@ def make_passage_of_block(govuk_page: GovukPage, block_text: str) -> PagePassage
 def make_passage(
     govuk_page: GovukPage, block_text: str, block_offset: int, section_span: SectionSpan | None
 ) -> PagePassage:
-    url = (
+    passage_url = (
         f"{govuk_page.url}#{quote(section_span.anchor)}"
         if section_span and section_span.anchor
         else govuk_page.url
     )
     return PagePassage(
-        text=block_text, section=_make_page_section(section_span), url=url, offset=block_offset
+        text=block_text,
+        section=_make_page_section(section_span),
+        url=passage_url,
+        offset=block_offset,
     )
 
 
@@ -156,10 +159,14 @@ def make_stale_warnings(upstream_error: UpstreamError | None, age_seconds: float
     if upstream_error is None:
         return []
     warning_message = f"{make_error_kind(StaleCacheServed).description}: {upstream_error.message}"
-    rounded_age = round(age_seconds, 3)
-    return [Warned(code=StaleCacheServed.code.upper(), message=warning_message, age_s=rounded_age)]
+    rounded_age_seconds = round(age_seconds, 3)
+    return [
+        Warned(
+            code=StaleCacheServed.code.upper(), message=warning_message, age_s=rounded_age_seconds
+        )
+    ]
 
 
 def make_error_kind(error_class: type[KnowledgeError]) -> ErrorKind:
-    docstring_line = inspect.cleandoc(error_class.__doc__ or "").partition("\n")[0]
-    return ErrorKind(code=error_class.code.upper(), description=docstring_line)
+    first_docstring_line = inspect.cleandoc(error_class.__doc__ or "").partition("\n")[0]
+    return ErrorKind(code=error_class.code.upper(), description=first_docstring_line)

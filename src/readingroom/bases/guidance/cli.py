@@ -176,13 +176,13 @@ def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> 
             tool_answer = await guidance_tool.run(
                 guidance_tool.parse_arguments(arguments), tool_context
             )
-        return _mark_sample(tool_answer) if settings.is_sample else tool_answer
+        return _mark_sample_answer(tool_answer) if settings.is_sample else tool_answer
 
     with open_sample_settings(settings, [SPEC]) as chosen_settings:
         return run_async(run_tool, chosen_settings)
 
 
-def _mark_sample(tool_answer: Any) -> Any:
+def _mark_sample_answer(tool_answer: Any) -> Any:
     """Return the answer with its citation and attribution marked."""
     return type(tool_answer).model_validate(mark_sample_citations(tool_answer.model_dump()))
 

@@ -86,8 +86,8 @@ async def _show_kept_copies(
     """Return the pages that are kept here, each with its age against how long it is fresh."""
     now_seconds = clock.unix_seconds()
     shown_copies = [
-        _ShownCopy.make(kept_copy, now_seconds)
-        for kept_copy in guidance_service.list_copies()[:_MAX_SHOWN_COPIES]
+        _ShownCopy.from_kept_copy(kept_copy, now_seconds)
+        for kept_copy in guidance_service.list_kept_copies()[:_MAX_SHOWN_COPIES]
     ]
     shown_library = await anyio.to_thread.run_sync(
         _make_shown_library, guidance_service, now_seconds
@@ -109,7 +109,8 @@ async def _show_kept_copies(
 async def _list_source_freshness(guidance_service: GuidanceService) -> list[SourceFreshness]:
     now_seconds = clock.unix_seconds()
     shown_copies = [
-        _ShownCopy.make(kept_copy, now_seconds) for kept_copy in guidance_service.list_copies()
+        _ShownCopy.from_kept_copy(kept_copy, now_seconds)
+        for kept_copy in guidance_service.list_kept_copies()
     ]
     stale_count = sum(not shown_copy.is_fresh for shown_copy in shown_copies)
     freshness_detail = "none was read since the start"
@@ -151,7 +152,7 @@ class _ShownCopy:
     ttl_seconds: float
 
     @classmethod
-    def make(cls, kept_copy: KeptCopy, now_seconds: float) -> "_ShownCopy":
+    def from_kept_copy(cls, kept_copy: KeptCopy, now_seconds: float) -> "_ShownCopy":
         return cls(
             kept_copy.path,
             kept_copy.title,
@@ -224,16 +225,16 @@ async def _show_guidance(guidance_service: GuidanceService, request: PageRequest
     since_day = parse_day(since_text) if since_text else clock.now().date() - _CHANGES_PERIOD
     call_context = make_call_context(request.call)
     page_number = _read_page_number(request)
-    page_arguments = {"page": page_number, "page_size": _RESULTS_PER_PAGE}
+    paging_arguments = {"page": page_number, "page_size": _RESULTS_PER_PAGE}
     shown_answer: SearchResults | Changes
     if query_text:
-        arguments: dict[str, Any] = {**page_arguments, "query": query_text}
+        arguments: dict[str, Any] = {**paging_arguments, "query": query_text}
         shown_answer = await guidance_service.search(
             validate_model(SearchGuidance, arguments), call_context
         )
         tool_example = ToolExample("search_guidance", {"query": query_text})
     else:
-        arguments = {**page_arguments, "since": since_day}
+        arguments = {**paging_arguments, "since": since_day}
         shown_answer = await guidance_service.list_changes(
             validate_model(RecentChanges, arguments), call_context
         )
@@ -249,7 +250,7 @@ async def _show_guidance(guidance_service: GuidanceService, request: PageRequest
         results=shown_hits,
         cache=shown_answer.cache,
         outage=guidance_service.describe_outage(),
-        next_address=_make_next_address(request, page_number, shown_answer.total),
+        next_address=_make_next_page_address(request, page_number, shown_answer.total),
     )
     page_title = f"Guidance: {query_text}" if query_text else f"Guidance changed since {since_day}"
     return RenderedPage(page_title, body_html, data=shown_answer, tool_example=tool_example)
@@ -263,12 +264,12 @@ def _read_page_number(request: PageRequest) -> int:
     return int(page_number_text)
 
 
-def _make_next_address(request: PageRequest, page_number: int, hit_count: int) -> str | None:
+def _make_next_page_address(request: PageRequest, page_number: int, hit_count: int) -> str | None:
     """Return the address of the next page of results; None on the last."""
     if page_number * _RESULTS_PER_PAGE >= hit_count:
         return None
     form_values = {param_name: request.get_parameter(param_name) for param_name in ("q", "since")}
-    given_values = {
+    non_empty_values = {
         param_name: param_value for param_name, param_value in form_values.items() if param_value
     }
-    return f"/guidance?{urlencode({**given_values, 'page': page_number + 1})}"
+    return f"/guidance?{urlencode({**non_empty_values, 'page': page_number + 1})}"

@@ -22,8 +22,10 @@ from readingroom.protocol.sample import BaseSample, SampleStep
 def replace_settings(settings: RoomSettings) -> Iterator[Mapping[str, Any]]:
     """Run the emulator and give the settings that point to it."""
     # The emulator remembers requests for tests to look at; here that would grow for ever.
-    with serve_on_loopback(GovukEmulator(make_sample_items(), seen=deque(maxlen=1))) as url:
-        yield {"govuk_base_url": url}
+    with serve_on_loopback(
+        GovukEmulator(make_sample_items(), seen=deque(maxlen=1))
+    ) as emulator_url:
+        yield {"govuk_base_url": emulator_url}
 
 
 class GuidanceSample(BaseSample):

@@ -15,7 +15,7 @@ from readingroom.net.errors import UpstreamParameterError
 from readingroom.net.upstream import QueryParams
 
 # Without this list GOV.UK's search sends many fields that nobody here reads.
-_SEARCH_FIELDS = (
+_SEARCH_FIELD_NAMES = (
     "content_id",
     "content_store_document_type",
     "description",
@@ -48,15 +48,15 @@ def make_scope_params(result_count: int, first_index: int) -> list[tuple[str, st
         ("filter_organisations", COMMISSION_SLUG),
         ("count", str(result_count)),
         ("start", str(first_index)),
-        *(("fields", field_name) for field_name in _SEARCH_FIELDS),
+        *(("fields", field_name) for field_name in _SEARCH_FIELD_NAMES),
     ]
 
 
-def translate_filters(given_filters: Mapping[str, Any]) -> QueryParams:
+def translate_filters(caller_filters: Mapping[str, Any]) -> QueryParams:
     """Return the caller's filters as GOV.UK names them; raise `UpstreamParameterError`."""
     try:
         # By way of JSON: strict mode takes a date from a JSON string, not from a Python one.
-        valid_filters = _Filters.model_validate_json(to_json(given_filters))
+        valid_filters = _Filters.model_validate_json(to_json(caller_filters))
     except ValidationError as error:
         filter_problems = InvalidArguments.from_validation_error(error).errors
         problem_text = "; ".join(
@@ -82,7 +82,9 @@ def translate_filters(given_filters: Mapping[str, Any]) -> QueryParams:
             ("filter_content_store_document_type", filter_value)
             for filter_value in _make_slug_list(valid_filters.document_type)
         ),
-        *_format_period(valid_filters.public_timestamp_from, valid_filters.public_timestamp_to),
+        *_make_period_params(
+            valid_filters.public_timestamp_from, valid_filters.public_timestamp_to
+        ),
     ]
 
 
@@ -92,7 +94,7 @@ def _make_slug_list(slug_or_slugs: str | list[str] | None) -> list[str]:
     return [slug_or_slugs] if isinstance(slug_or_slugs, str) else slug_or_slugs
 
 
-def _format_period(first_day: date | None, last_day: date | None) -> QueryParams:
+def _make_period_params(first_day: date | None, last_day: date | None) -> QueryParams:
     period_bounds = [
         f"{bound_name}:{bound_day}"
         for bound_name, bound_day in (("from", first_day), ("to", last_day))
@@ -101,20 +103,20 @@ def _format_period(first_day: date | None, last_day: date | None) -> QueryParams
     return [("filter_public_timestamp", ",".join(period_bounds))] if period_bounds else []
 
 
-def group_params(query_params: QueryParams) -> dict[str, list[str]]:
+def group_params_by_name(query_params: QueryParams) -> dict[str, list[str]]:
     """Return the values of each parameter, by name."""
-    values_by_name: dict[str, list[str]] = {}
+    values_by_param_name: dict[str, list[str]] = {}
     for param_name, param_value in query_params:
-        values_by_name.setdefault(param_name, []).append(param_value)
-    return values_by_name
+        values_by_param_name.setdefault(param_name, []).append(param_value)
+    return values_by_param_name
 
 
-def group_by_filter_name(query_params: QueryParams) -> dict[str, list[str]]:
+def group_params_by_filter_name(query_params: QueryParams) -> dict[str, list[str]]:
     """Return the values of each filter, by the name that callers know."""
-    names_and_values = group_params(query_params).items()
+    param_names_and_values = group_params_by_name(query_params).items()
     return {
         param_name.removeprefix("filter_"): param_values
-        for param_name, param_values in names_and_values
+        for param_name, param_values in param_names_and_values
     }
 
 
@@ -135,14 +137,14 @@ def _parse_hit(search_result: Mapping[str, Any]) -> Hit | None:
         _read_text_field(search_result, "title"),
         _read_text_field(search_result, "link"),
     )
-    url = make_website_url(hit_link) if hit_link else None
-    if not hit_title or not hit_link or not url:
+    hit_url = make_website_url(hit_link) if hit_link else None
+    if not hit_title or not hit_link or not hit_url:
         return None
     # The search also returns pages of other sites, which only have an address.
     page_path = hit_link if is_plain_path(hit_link) else None
     return Hit(
         title=hit_title,
-        url=url,
+        url=hit_url,
         summary=_read_text_field(search_result, "description") or "",
         public_updated_at=_read_text_field(search_result, "public_timestamp"),
         path=page_path,

@@ -55,8 +55,8 @@ from readingroom.bases.guidance.pages.sections import (
     search_blocks,
 )
 from readingroom.bases.guidance.search import (
-    group_by_filter_name,
-    group_params,
+    group_params_by_filter_name,
+    group_params_by_name,
     make_scope_params,
     parse_hits,
     translate_filters,
@@ -90,7 +90,7 @@ class GuidanceService:
     async def read_page(
         self, arguments: GetContentByPath, call_context: CallContext
     ) -> PageContent | PageText:
-        page_address, govuk_page, govuk_reply = await self._get_page_at(
+        page_address, govuk_page, govuk_reply = await self._get_address_and_page(
             arguments.path, call_context
         )
         return await anyio.to_thread.run_sync(
@@ -123,7 +123,7 @@ class GuidanceService:
     async def get_source_metadata(
         self, arguments: GetSourceMetadata, call_context: CallContext
     ) -> SourceMetadata:
-        _, govuk_page, govuk_reply = await self._get_page_at(arguments.path, call_context)
+        _, govuk_page, govuk_reply = await self._get_address_and_page(arguments.path, call_context)
         return SourceMetadata(
             **make_source_fields(govuk_page, govuk_reply),
             last_updated=govuk_page.public_updated_at,
@@ -135,7 +135,7 @@ class GuidanceService:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
         # Read before the refresh, which replaces it.
         page_address = await self._resolve_address(arguments.path, call_context)
-        previous_entry = await self._govuk_reader.peek_page(page_address.path)
+        previous_cache_entry = await self._govuk_reader.peek_cache_entry(page_address.path)
         govuk_page, govuk_reply = await self._govuk_reader.refresh_page(
             page_address.path, call_context
         )
@@ -143,7 +143,9 @@ class GuidanceService:
         return Refreshed(
             refreshed=govuk_reply.failure is None,
             timestamp=_format_timestamp(govuk_reply.entry.fetched_at),
-            changed=previous_entry.reply.body != govuk_reply.reply.body if previous_entry else None,
+            changed=previous_cache_entry.reply.body != govuk_reply.reply.body
+            if previous_cache_entry
+            else None,
             url=govuk_page.url,
             public_updated_at=govuk_page.public_updated_at,
             warnings=make_reply_warnings(govuk_reply),
@@ -153,13 +155,13 @@ class GuidanceService:
         query_text = _clean_query(arguments.query)
         filter_params = translate_filters(arguments.filters)
         if arguments.mode == "offline" or (
-            arguments.mode == "auto" and await self._has_young_copy()
+            arguments.mode == "auto" and await self._has_young_offline_copy()
         ):
             return await self._search_offline(arguments, query_text, filter_params)
         try:
             return await self._search_live(arguments, query_text, filter_params, call_context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            if not await self._has_young_copy():
+            if not await self._has_young_offline_copy():
                 raise
             return await self._search_offline(arguments, query_text, filter_params, failure)
 
@@ -183,7 +185,10 @@ class GuidanceService:
         return SearchResults(
             **_make_live_fields(search_response, govuk_reply, arguments),
             query=query_text,
-            searched={"organisation": COMMISSION_SLUG, **group_by_filter_name(filter_params)},
+            searched={
+                "organisation": COMMISSION_SLUG,
+                **group_params_by_filter_name(filter_params),
+            },
             results=parse_hits(search_response),
             confidence=None,
             confidence_reason="GOV.UK orders its results and gives no scores; read before relying.",
@@ -203,7 +208,7 @@ class GuidanceService:
         offline_hits = await anyio.to_thread.run_sync(
             self.offline.search,
             query_text,
-            group_params(filter_params),
+            group_params_by_name(filter_params),
             _compute_first_index(arguments),
             arguments.page_size,
             arguments.order == "newest",
@@ -213,13 +218,16 @@ class GuidanceService:
                 offline_hits.offline_copy, offline_hits.total_count, arguments, upstream_error
             ),
             query=query_text,
-            searched={"organisation": COMMISSION_SLUG, **group_by_filter_name(filter_params)},
+            searched={
+                "organisation": COMMISSION_SLUG,
+                **group_params_by_filter_name(filter_params),
+            },
             results=offline_hits.hits,
             confidence=offline_hits.confidence.level,
             confidence_reason=offline_hits.confidence.reason,
         )
 
-    async def _has_young_copy(self) -> bool:
+    async def _has_young_offline_copy(self) -> bool:
         """Whether there is an offline copy, young enough to answer in place of GOV.UK."""
         return self.offline is not None and await anyio.to_thread.run_sync(
             self.offline.can_replace_govuk
@@ -230,7 +238,7 @@ class GuidanceService:
     ) -> PassagesInPage:
         """Return the passages of one page that have words of the query."""
         query_text = _clean_query(arguments.query)
-        _, govuk_page, govuk_reply = await self._get_page_at(arguments.path, call_context)
+        _, govuk_page, govuk_reply = await self._get_address_and_page(arguments.path, call_context)
 
         def find_passages() -> PassagesInPage:
             section_spans = list_sections(govuk_page.text, govuk_page.anchors)
@@ -258,7 +266,7 @@ class GuidanceService:
         """
         if not any(map(str.isalnum, arguments.quote)):
             raise InvalidArguments([{"field": "quote", "message": "Give at least one word"}])
-        _, govuk_page, govuk_reply = await self._get_page_at(arguments.path, call_context)
+        _, govuk_page, govuk_reply = await self._get_address_and_page(arguments.path, call_context)
 
         def check_quote() -> GuidanceQuoteCheck:
             source_fields = {
@@ -267,11 +275,13 @@ class GuidanceService:
             }
             quote_offset = find_quotation(govuk_page.text, arguments.quote)
             if quote_offset is None:
-                nearest_block, text_similarity = find_nearest_block(
+                nearest_block_text, text_similarity = find_nearest_block(
                     govuk_page.text, arguments.quote
                 )
                 nearest_passage = (
-                    make_passage_of_block(govuk_page, nearest_block) if nearest_block else None
+                    make_passage_of_block(govuk_page, nearest_block_text)
+                    if nearest_block_text
+                    else None
                 )
                 return GuidanceQuoteCheck(
                     **source_fields,
@@ -301,7 +311,7 @@ class GuidanceService:
                 query_params, call_context
             )
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            if self.offline is None or not await self._has_young_copy():
+            if self.offline is None or not await self._has_young_offline_copy():
                 raise
             return await anyio.to_thread.run_sync(
                 _list_offline_changes, self.offline, arguments, failure
@@ -317,9 +327,9 @@ class GuidanceService:
             changes=hits,
         )
 
-    def list_copies(self) -> list[KeptCopy]:
+    def list_kept_copies(self) -> list[KeptCopy]:
         """Return the pages that were read by this process, the most recently read first."""
-        return self._govuk_reader.list_copies()
+        return self._govuk_reader.list_kept_copies()
 
     def describe_outage(self) -> str:
         """Return when GOV.UK is asked again after it kept failing; empty while it answers."""
@@ -329,7 +339,7 @@ class GuidanceService:
         await wait_for_caller_turn(self._caller_limiter, call_context)
         return ErrorTaxonomy(errors=[make_error_kind(error_class) for error_class in ERROR_CLASSES])
 
-    async def _get_page_at(
+    async def _get_address_and_page(
         self, typed_address: str, call_context: CallContext
     ) -> tuple[PageAddress, GovukPage, ServedReply]:
         """Return the page that an address names, with that address."""
@@ -440,12 +450,12 @@ def _make_paging_fields(
     arguments: SearchGuidance | RecentChanges, total_count: int
 ) -> dict[str, Any]:
     """Return how many results there are, which page of them this is, and the next one."""
-    has_more = _compute_first_index(arguments) + arguments.page_size < total_count
+    has_next_page = _compute_first_index(arguments) + arguments.page_size < total_count
     return {
         "total": total_count,
         "page": arguments.page,
         "page_size": arguments.page_size,
-        "next_page": arguments.page + 1 if has_more else None,
+        "next_page": arguments.page + 1 if has_next_page else None,
     }
 
 

@@ -95,20 +95,20 @@ class GovukReader:
         """Return the page at a path, fetched anew from GOV.UK."""
         request = Request("content", _make_content_api_path(page_path), bypass_caches=True)
 
-        async def fetch(stored_version: StoredVersion) -> Reply | None:
+        async def fetch_from_govuk(stored_version: StoredVersion) -> Reply | None:
             await self._wait_for_caller_turn(call_context)
             return await self._client.send_get(request, call_context)
 
         started_at = time.perf_counter()
         govuk_reply = await self._cache.fetch_fresh_reply(
-            self._make_cache_key(request), self._lifetimes.content_seconds, fetch
+            self._make_cache_key(request), self._lifetimes.content_seconds, fetch_from_govuk
         )
         self._record_read(request, govuk_reply, call_context, started_at)
         govuk_page = await self._parse_page(page_path, govuk_reply)
         self._remember_copy(page_path, govuk_page, govuk_reply)
         return govuk_page, govuk_reply
 
-    def list_copies(self) -> list[KeptCopy]:
+    def list_kept_copies(self) -> list[KeptCopy]:
         """Return the pages that were read by this process, the most recently read first."""
         return self._kept_copies.list_values()
 
@@ -135,7 +135,7 @@ class GovukReader:
             ),
         )
 
-    async def peek_page(self, page_path: str) -> CacheEntry | None:
+    async def peek_cache_entry(self, page_path: str) -> CacheEntry | None:
         """Return the cache's entry of a page, fresh or not; nothing is fetched."""
         return await self._cache.peek_entry(
             self._make_cache_key(Request("content", _make_content_api_path(page_path)))
@@ -156,7 +156,7 @@ class GovukReader:
     async def _read_reply(
         self, request: Request, ttl_seconds: float, call_context: CallContext
     ) -> ServedReply:
-        async def fetch(stored_version: StoredVersion) -> Reply | None:
+        async def fetch_from_govuk(stored_version: StoredVersion) -> Reply | None:
             await self._wait_for_caller_turn(call_context)
             # With a stale copy at hand, it is better to fail at once than to retry.
             conditional_request = replace(
@@ -165,7 +165,9 @@ class GovukReader:
             return await self._client.send_get(conditional_request, call_context)
 
         started_at = time.perf_counter()
-        govuk_reply = await self._cache.get_reply(self._make_cache_key(request), ttl_seconds, fetch)
+        govuk_reply = await self._cache.get_reply(
+            self._make_cache_key(request), ttl_seconds, fetch_from_govuk
+        )
         self._record_read(request, govuk_reply, call_context, started_at)
         return govuk_reply
 
@@ -271,8 +273,8 @@ def _parse_location(location_header: str) -> str | None:
     except ValueError:
         return None
     # The Content API redirects within itself, under its own prefix.
-    is_elsewhere = url_parts.netloc not in ("", urlsplit(WEBSITE_URL).netloc)
-    if is_elsewhere and not url_parts.path.startswith(_CONTENT_API_PATH):
+    is_other_site = url_parts.netloc not in ("", urlsplit(WEBSITE_URL).netloc)
+    if is_other_site and not url_parts.path.startswith(_CONTENT_API_PATH):
         return location_header
     target_path = url_parts.path.removeprefix(_CONTENT_API_PATH)
     return target_path if is_plain_path(target_path) else None

@@ -1,4 +1,4 @@
-"""The guidance base's tools, and `open_guidance`, which opens the base for the server."""
+"""The guidance base's tools, and `open_guidance_base`, which opens the base for the server."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -54,7 +54,7 @@ _make_upstream_tool = partial(
 
 def open_base(settings: GuidanceSettings) -> KnowledgeBase:
     """Open the guidance base as the settings say."""
-    guidance_base = open_guidance(
+    guidance_base = open_guidance_base(
         settings.govuk_base_url,
         timeout_seconds=settings.govuk_timeout_seconds,
         cache_lifetimes=CacheLifetimes(
@@ -63,12 +63,12 @@ def open_base(settings: GuidanceSettings) -> KnowledgeBase:
         stale_seconds=settings.cache_stale_seconds,
         requests_per_second=settings.rate_limit_per_second,
         redis_url=reveal_secret(settings.redis_url),
-        offline_guidance=open_offline(settings),
+        offline_guidance=open_offline_guidance(settings),
     )
     return replace(guidance_base, leasable_passages=get_shared_embedder(settings).waiting_texts)
 
 
-def open_offline(settings: GuidanceSettings) -> OfflineGuidance:
+def open_offline_guidance(settings: GuidanceSettings) -> OfflineGuidance:
     """Return the offline copy of these settings; nothing is read or made before it is used."""
     return OfflineGuidance(
         GuidanceLibrary(settings.data / "guidance"),
@@ -77,7 +77,7 @@ def open_offline(settings: GuidanceSettings) -> OfflineGuidance:
     )
 
 
-def open_guidance(
+def open_guidance_base(
     base_url: str,
     *,
     timeout_seconds: float = 10.0,

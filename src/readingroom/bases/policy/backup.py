@@ -24,9 +24,9 @@ from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy, resolve_inside
 from readingroom.storage.postgres.changes import open_restore
 
-_REGISTRY_FILE = "registry.json"
-_CHUNKS_FILE = "chunks.db"
-_FILES_FOLDER = "files"
+_REGISTRY_FILE_NAME = "registry.json"
+_CHUNKS_FILE_NAME = "chunks.db"
+_FILES_FOLDER_NAME = "files"
 
 BACKUP_FILE_NAME_PATTERN = re.compile(
     rf"registry\.json|chunks\.db|files/{SLUG_PATTERN}/{REVISION_ID_PATTERN}"
@@ -48,23 +48,23 @@ async def write_backup(policy_service: PolicyService, backup_folder: Path) -> Ba
     async with policy_service.ingestion.pause_changes():
         policy_catalogue = await policy_service.registry.read_catalogue()
         await anyio.Path(backup_folder).mkdir(parents=True)
-        chunk_count = await policy_service.store.write_dump(backup_folder / _CHUNKS_FILE)
+        chunk_count = await policy_service.store.write_dump(backup_folder / _CHUNKS_FILE_NAME)
         revisions = [
             revision
             for policy_timeline in policy_catalogue.timelines_by_slug.values()
             for revision in policy_timeline
         ]
         await anyio.to_thread.run_sync(
-            _copy_files, policy_service, revisions, backup_folder / _FILES_FOLDER
+            _copy_revision_files, policy_service, revisions, backup_folder / _FILES_FOLDER_NAME
         )
     # Outside of the pause: it is in memory already, and changes need not wait for it.
     registry_dump = _RegistryDump(
         policies=list(policy_catalogue.policies_by_slug.values()), revisions=revisions
     )
-    await anyio.Path(backup_folder / _REGISTRY_FILE).write_text(
+    await anyio.Path(backup_folder / _REGISTRY_FILE_NAME).write_text(
         registry_dump.model_dump_json(), "utf-8"
     )
-    return _count_contents(registry_dump, chunk_count)
+    return _make_backup_counts(registry_dump, chunk_count)
 
 
 async def restore_backup(
@@ -80,7 +80,7 @@ async def restore_backup(
     """
     try:
         registry_dump = _RegistryDump.model_validate_json(
-            await anyio.Path(backup_folder / _REGISTRY_FILE).read_bytes()
+            await anyio.Path(backup_folder / _REGISTRY_FILE_NAME).read_bytes()
         )
     except (OSError, ValueError) as error:
         raise BackupUnusable(f"The policies of the backup cannot be read: {error}") from error
@@ -106,9 +106,9 @@ async def _restore_base(
         if policy_service.ingestion.is_shared:  # a folder is put aside whole
             await policy_service.store.delete_all()
             await anyio.to_thread.run_sync(policy_service.ingestion.files.delete_all)
-    chunk_count = await policy_service.store.load_from_dump(backup_folder / _CHUNKS_FILE)
+    chunk_count = await policy_service.store.load_from_dump(backup_folder / _CHUNKS_FILE_NAME)
     await anyio.to_thread.run_sync(
-        _restore_files, policy_service, registry_dump, backup_folder / _FILES_FOLDER
+        _restore_revision_files, policy_service, registry_dump, backup_folder / _FILES_FOLDER_NAME
     )
     relocated_revisions = [
         _relocate_revision(revision, policy_service, final_folder)
@@ -118,10 +118,10 @@ async def _restore_base(
     # that is refused has deleted nothing.
     await policy_service.registry.delete_all()
     await policy_service.registry.restore_records(registry_dump.policies, relocated_revisions)
-    return _count_contents(registry_dump, chunk_count)
+    return _make_backup_counts(registry_dump, chunk_count)
 
 
-def _count_contents(registry_dump: _RegistryDump, chunk_count: int) -> BackupCounts:
+def _make_backup_counts(registry_dump: _RegistryDump, chunk_count: int) -> BackupCounts:
     return BackupCounts(
         counts={
             "policies": len(registry_dump.policies),
@@ -131,7 +131,7 @@ def _count_contents(registry_dump: _RegistryDump, chunk_count: int) -> BackupCou
     )
 
 
-def _copy_files(
+def _copy_revision_files(
     policy_service: PolicyService, revisions: list[Revision], backup_files_folder: Path
 ) -> None:
     for revision in revisions:
@@ -140,25 +140,29 @@ def _copy_files(
         )
         if file_path.exists():
             link_or_copy(
-                file_path, _build_backup_path(backup_files_folder, revision, file_path.suffix)
+                file_path, _build_backup_file_path(backup_files_folder, revision, file_path.suffix)
             )
 
 
-def _build_backup_path(backup_files_folder: Path, revision: Revision, file_extension: str) -> Path:
+def _build_backup_file_path(
+    backup_files_folder: Path, revision: Revision, file_extension: str
+) -> Path:
     return resolve_inside(
         backup_files_folder, revision.source, f"{revision.revision_id}{file_extension}"
     )
 
 
-def _restore_files(
+def _restore_revision_files(
     policy_service: PolicyService, registry_dump: _RegistryDump, backup_files_folder: Path
 ) -> None:
     for revision in registry_dump.revisions:
         for file_extension in POLICY_EXTENSIONS:
-            backup_path = _build_backup_path(backup_files_folder, revision, file_extension)
-            if backup_path.exists():
+            backup_file_path = _build_backup_file_path(
+                backup_files_folder, revision, file_extension
+            )
+            if backup_file_path.exists():
                 policy_service.ingestion.files.move_into_place(
-                    backup_path, revision.source, revision.revision_id, file_extension
+                    backup_file_path, revision.source, revision.revision_id, file_extension
                 )
                 break
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,10 +11,10 @@ import click
 from readingroom.bases.policy import SPEC
 from readingroom.bases.policy.admin.import_list import prepare_import
 from readingroom.bases.policy.admin.printing import (
-    format_change,
     format_filled_fields,
-    format_hits,
     format_listed_section,
+    format_search_answer,
+    format_section_change,
     format_version_label,
     list_cautions,
 )
@@ -66,7 +67,7 @@ _IMPORTED_KEPT_SENTENCE = "What was in is kept: run the same command again to go
 _NO_POLICIES_YET = "There are no policies yet: `readingroom policy add` registers one."
 
 
-def _list_slugs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
+def _list_policy_slugs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
     policies = run_quietly(ListPolicies(), SPEC, settings)["policies"]
     return [policy["source"] for policy in policies]
 
@@ -84,12 +85,12 @@ def _list_section_refs(settings: RoomSettings, typed_values: Mapping[str, Any]) 
     return [listed_section["section_ref"] for listed_section in listed_sections]
 
 
-_source_argument = click.argument("source", shell_complete=complete_with(_list_slugs))
+_source_argument = click.argument("source", shell_complete=complete_with(_list_policy_slugs))
 _revision_argument = click.argument("revision_id", shell_complete=complete_with(_list_revision_ids))
 _category_choice = click.Choice([str(category) for category in PolicyCategory])
 
 
-def _add_revision_options(command: Callable[..., None]) -> Callable[..., None]:
+def _add_revision_options(command_function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that choose a revision: by its id, or by a day."""
     add_day_option = click.option("--on", "date", help="The revision in force on this day.")
     add_id_option = click.option(
@@ -98,7 +99,7 @@ def _add_revision_options(command: Callable[..., None]) -> Callable[..., None]:
         shell_complete=complete_with(_list_revision_ids),
         help="A revision; by default today's.",
     )
-    return add_id_option(add_day_option(command))
+    return add_id_option(add_day_option(command_function))
 
 
 @click.group()
@@ -118,10 +119,10 @@ def policy() -> None:
 @click.option("--area", help="The area that it covers.")
 @click.option("--successors", "successor_authorities", help="Authorities that took its place.")
 @add_common_options
-def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
+def add(source: str, settings: RoomSettings, as_json: bool, **options: Any) -> None:
     """Register a policy under the slug SOURCE, such as NPPF."""
-    category = PolicyCategory(values.pop("category"))
-    new_policy = build_model(NewPolicy, source=source, category=category, **values)
+    category = PolicyCategory(options.pop("category"))
+    new_policy = build_model(NewPolicy, source=source, category=category, **options)
     policy_fields = run_command(AddPolicy(policy=new_policy), SPEC, settings)
     print_result(
         as_json,
@@ -139,11 +140,11 @@ def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> No
 @click.option("--area", help="The area that it covers.")
 @click.option("--successors", "successor_authorities", help="Authorities that took its place.")
 @add_common_options
-def change(source: str, settings: RoomSettings, as_json: bool, **values: str | None) -> None:
+def change(source: str, settings: RoomSettings, as_json: bool, **options: str | None) -> None:
     """Change what is known of SOURCE; "" clears a description, an authority or an area."""
     changed_fields = {
         field_name: field_value or None
-        for field_name, field_value in values.items()
+        for field_name, field_value in options.items()
         if field_value is not None
     }
     if not changed_fields:
@@ -151,7 +152,7 @@ def change(source: str, settings: RoomSettings, as_json: bool, **values: str | N
     policy_patch = build_model(PolicyPatch, **changed_fields)
     command = build_model(ChangePolicy, source=source, patch=policy_patch)
     policy_fields = run_command(command, SPEC, settings)
-    filled_field_lines = format_filled_fields(policy_fields, values)
+    filled_field_lines = format_filled_fields(policy_fields, options)
     print_result(as_json, policy_fields, "\n".join([make_bold(source), *filled_field_lines]))
 
 
@@ -168,20 +169,20 @@ def change(source: str, settings: RoomSettings, as_json: bool, **values: str | N
     help="Of a plan that is not adopted yet: it is never in force.",
 )
 @add_embedding_options
-def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **values: Any) -> None:
+def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **options: Any) -> None:
     """Add a revision of SOURCE from FILE and wait until it can be searched.
 
     FILE is a PDF, or a .docx, .md or .html whose headings tell its sections.
     """
     new_revision = _build_new_revision(
-        values["label"], values["start"], values["end"], values["notes"], values["stage"]
+        options["label"], options["start"], options["end"], options["notes"], options["stage"]
     )
-    copy_name = hand_over_file(settings.data / "policy", file)
+    handed_over_name = hand_over_file(settings.data / "policy", file)
     command = build_model(
         RevisePolicy,
         source=source,
         revision=new_revision,
-        file=copy_name,
+        file=handed_over_name,
         extension=choose_file_extension(file.name),
     )
     ingested_fields = run_command(command, SPEC, settings)
@@ -257,7 +258,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     "--source",
     "sources",
     multiple=True,
-    shell_complete=complete_with(_list_slugs),
+    shell_complete=complete_with(_list_policy_slugs),
     help="Only this policy; may be repeated.",
 )
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
@@ -265,14 +266,13 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
 @click.option("--include-emerging", is_flag=True, help="Also plans that are not adopted yet.")
 @click.option("-n", "--limit", "n_results", default=5, show_default=True, help="How many passages.")
 @add_common_options
-def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
+def search(query: str, settings: RoomSettings, as_json: bool, **options: Any) -> None:
     """Search the policies."""
-    policy_slugs = list(values.pop("sources")) or None
-    arguments = build_model(
-        SearchPolicy, query=query, sources=policy_slugs, effective_date=values.pop("day"), **values
-    )
+    policy_slugs = list(options.pop("sources")) or None
+    options["effective_date"] = options.pop("day")
+    arguments = build_model(SearchPolicy, query=query, sources=policy_slugs, **options)
     search_answer = run_command(SearchPolicies(question=arguments), SPEC, settings)
-    printed_lines = format_hits(search_answer)
+    printed_lines = format_search_answer(search_answer)
     if not printed_lines:
         has_no_policies = not run_command(ListPolicies(), SPEC, settings)["policies"]
         printed_lines = [_NO_POLICIES_YET if has_no_policies else "Nothing was found."]
@@ -288,10 +288,10 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 @_add_revision_options
 @add_common_options
 def section(
-    source: str, section_ref: str, settings: RoomSettings, as_json: bool, **chosen: str | None
+    source: str, section_ref: str, settings: RoomSettings, as_json: bool, **options: str | None
 ) -> None:
     """Read one section of SOURCE, such as "Para 116"."""
-    arguments = build_model(GetPolicySection, source=source, section_ref=section_ref, **chosen)
+    arguments = build_model(GetPolicySection, source=source, section_ref=section_ref, **options)
     section_fields = run_command(ReadSection(question=arguments), SPEC, settings)
     citation, section_text = make_bold(section_fields["citation"]), section_fields["text"]
     printed_parts = [citation, section_text, *list_cautions(section_fields)]
@@ -302,9 +302,9 @@ def section(
 @_source_argument
 @_add_revision_options
 @add_common_options
-def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str | None) -> None:
+def sections(source: str, settings: RoomSettings, as_json: bool, **options: str | None) -> None:
     """List the sections of SOURCE with their titles and pages."""
-    arguments = build_model(ListPolicySections, source=source, **chosen)
+    arguments = build_model(ListPolicySections, source=source, **options)
     section_list = run_command(ListSections(question=arguments), SPEC, settings)
     printed_lines = [
         format_listed_section(listed_section) for listed_section in section_list["sections"]
@@ -323,9 +323,9 @@ def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str |
 @click.option("-n", "--limit", default=20, show_default=True, help="How many changes.")
 @click.option("--cursor", help="The page after this one.")
 @add_common_options
-def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
+def compare(source: str, settings: RoomSettings, as_json: bool, **options: Any) -> None:
     """Show what changed in SOURCE between FROM_DATE and TO_DATE."""
-    arguments = build_model(ComparePolicyRevisions, source=source, **values)
+    arguments = build_model(ComparePolicyRevisions, source=source, **options)
     revision_diff = run_command(CompareRevisions(question=arguments), SPEC, settings)
     summary_line = ", ".join(
         f"{change_count} {change_kind.replace('_', ' but ')}"
@@ -334,7 +334,7 @@ def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -
     from_label = revision_diff["from_revision"]["version_label"]
     to_label = revision_diff["to_revision"]["version_label"]
     printed_lines = [f"{from_label} → {to_label}: {summary_line}"]
-    printed_lines += [format_change(section_change) for section_change in revision_diff["changes"]]
+    printed_lines += map(format_section_change, revision_diff["changes"])
     if revision_diff["next_cursor"]:
         printed_lines.append(f"More: --cursor {revision_diff['next_cursor']}")
     printed_lines += list_cautions(revision_diff)
@@ -377,9 +377,9 @@ def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
         )
         for snapshot_entry in snapshot_fields["policies"]
     ]
-    cautions = [line for entry in snapshot_fields["policies"] for line in list_cautions(entry)]
-    policy_table = format_table(table_rows) or _NO_POLICIES_YET
-    print_result(as_json, snapshot_fields, "\n".join([policy_table, *cautions]))
+    caution_lines = chain.from_iterable(map(list_cautions, snapshot_fields["policies"]))
+    table_text = format_table(table_rows) or _NO_POLICIES_YET
+    print_result(as_json, snapshot_fields, "\n".join([table_text, *caution_lines]))
 
 
 @policy.command()
@@ -391,13 +391,13 @@ def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
 @click.option("--notes")
 @add_common_options
 def dates(
-    source: str, revision_id: str, settings: RoomSettings, as_json: bool, **values: str | None
+    source: str, revision_id: str, settings: RoomSettings, as_json: bool, **options: str | None
 ) -> None:
     """Change the days, the label or the notes of a revision."""
-    first_day_text, last_day_text = values.pop("start"), values.pop("end")
+    first_day_text, last_day_text = options.pop("start"), options.pop("end")
     changed_fields: dict[str, Any] = {
         field_name: field_value
-        for field_name, field_value in values.items()
+        for field_name, field_value in options.items()
         if field_value is not None
     }
     if first_day_text is not None:

@@ -40,43 +40,43 @@ class PolicyDoctor:
             policy.source: policy for policy in await policy_service.registry.list_policies()
         }
         timelines_by_slug = await policy_service.registry.get_timelines(policies_by_slug)
-        metadatas_by_revision = await policy_service.store.group_metadata_by_revision()
+        chunk_metadatas_by_key = await policy_service.store.group_metadata_by_revision()
         revisions_by_key = {
             (policy_slug, revision.revision_id): revision
             for policy_slug, policy_revisions in timelines_by_slug.items()
             for revision in policy_revisions
         }
-        chunk_count_by_orphan = {
+        orphan_chunk_counts_by_key = {
             revision_key: len(chunk_metadatas)
-            for revision_key, chunk_metadatas in metadatas_by_revision.items()
+            for revision_key, chunk_metadatas in chunk_metadatas_by_key.items()
             if revision_key not in revisions_by_key
         }
-        policy_complaints = await self._collect_complaints(self._check_interrupted_changes())
-        policy_complaints += await self._collect_complaints(
-            self._check_orphan_chunks(chunk_count_by_orphan)
+        policy_complaints = await self._repair_and_report_findings(self._find_interrupted_changes())
+        policy_complaints += await self._repair_and_report_findings(
+            self._find_orphan_chunks(orphan_chunk_counts_by_key)
         )
         for revision_key, revision in revisions_by_key.items():
             # A revision that is being ingested changes while we look at it.
             if not policy_service.ingestion.find_progress(revision.revision_id):
-                policy, sibling_revisions = (
+                policy, policy_timeline = (
                     policies_by_slug[revision.source],
                     timelines_by_slug[revision.source],
                 )
                 checked_revision = _CheckedRevision(
-                    policy, revision, sibling_revisions, metadatas_by_revision.get(revision_key, [])
+                    policy, revision, policy_timeline, chunk_metadatas_by_key.get(revision_key, [])
                 )
-                policy_complaints += await self._collect_complaints(
-                    self._check_revision(checked_revision)
+                policy_complaints += await self._repair_and_report_findings(
+                    self._find_revision_faults(checked_revision)
                 )
-        policy_complaints += await self._collect_complaints(self._check_indexes())
+        policy_complaints += await self._repair_and_report_findings(self._find_index_faults())
         return PolicyDiagnosis(
             policies=len(policies_by_slug),
             revisions=len(revisions_by_key),
-            chunks=sum(map(len, metadatas_by_revision.values())),
+            chunks=sum(map(len, chunk_metadatas_by_key.values())),
             complaints=policy_complaints,
         )
 
-    async def _collect_complaints(
+    async def _repair_and_report_findings(
         self, policy_findings: AsyncIterator[RepairableFinding]
     ) -> list[Complaint]:
         """Repair each finding before the next is looked for, which may depend on it."""
@@ -85,7 +85,7 @@ class PolicyDoctor:
             async for policy_finding in policy_findings
         ]
 
-    async def _check_interrupted_changes(self) -> AsyncIterator[RepairableFinding]:
+    async def _find_interrupted_changes(self) -> AsyncIterator[RepairableFinding]:
         # A change that is being made right now has an intent too, and is not interrupted.
         async with self._service.ingestion.pause_changes():
             interrupted_intents = await self._service.ingestion.list_unfinished()
@@ -96,10 +96,10 @@ class PolicyDoctor:
                 "restart the server; its log says why it fails",
             )
 
-    async def _check_orphan_chunks(
-        self, chunk_count_by_orphan: dict[tuple[str, str], int]
+    async def _find_orphan_chunks(
+        self, orphan_chunk_counts_by_key: dict[tuple[str, str], int]
     ) -> AsyncIterator[RepairableFinding]:
-        for (policy_slug, revision_id), chunk_count in chunk_count_by_orphan.items():
+        for (policy_slug, revision_id), chunk_count in orphan_chunk_counts_by_key.items():
             yield RepairableFinding(
                 revision_id,
                 f"{chunk_count} chunks belong to no registered revision",
@@ -107,7 +107,7 @@ class PolicyDoctor:
                 partial(self._service.store.delete_chunks_of_revision, policy_slug, revision_id),
             )
 
-    async def _check_revision(
+    async def _find_revision_faults(
         self, checked_revision: _CheckedRevision
     ) -> AsyncIterator[RepairableFinding]:
         ingestion = self._service.ingestion
@@ -132,14 +132,14 @@ class PolicyDoctor:
             )
         last_day = timeline.find_last_day(revision, checked_revision.revisions)
         registry_metadata = build_registry_metadata(checked_revision.policy, revision, last_day)
-        outdated_count = sum(
+        outdated_chunk_count = sum(
             is_metadata_outdated(chunk_metadata, registry_metadata)
             for chunk_metadata in checked_revision.chunk_metadatas
         )
-        if outdated_count:
+        if outdated_chunk_count:
             yield RepairableFinding(
                 revision.revision_id,
-                f"{outdated_count} chunks carry other dates or names than the registry",
+                f"{outdated_chunk_count} chunks carry other dates or names than the registry",
                 "write those of the registry",
                 partial(
                     self._service.store.update_metadata, checked_revision.policy, revision, last_day
@@ -149,18 +149,21 @@ class PolicyDoctor:
     async def _has_wrong_chunk_count(self, revision: Revision) -> bool:
         """Compare again: an ingestion may have ended between the reads of the two stores."""
         revisions = await self._service.registry.get_revisions(revision.source)
-        expected_count = timeline.get_revision(revisions, revision.revision_id).chunk_count
+        registered_chunk_count = timeline.get_revision(revisions, revision.revision_id).chunk_count
         chunk_ids = await self._service.store.get_chunk_ids(revision.source, revision.revision_id)
-        return len(chunk_ids) != expected_count
+        return len(chunk_ids) != registered_chunk_count
 
-    async def _check_indexes(self) -> AsyncIterator[RepairableFinding]:
+    async def _find_index_faults(self) -> AsyncIterator[RepairableFinding]:
         chunk_count = await self._count_chunks()
-        index_sizes = await self._service.store.count_indexed_chunks()
+        indexed_chunk_counts = await self._service.store.count_indexed_chunks()
         # While an ingestion adds chunks the numbers move, and a difference means nothing.
-        if index_sizes != (chunk_count, chunk_count) and chunk_count == await self._count_chunks():
+        if (
+            indexed_chunk_counts != (chunk_count, chunk_count)
+            and chunk_count == await self._count_chunks()
+        ):
             yield RepairableFinding(
                 "index",
-                f"the indexes hold {index_sizes} of {chunk_count} chunks",
+                f"the indexes hold {indexed_chunk_counts} of {chunk_count} chunks",
                 "rebuild them",
                 self._service.store.rebuild_index,
             )

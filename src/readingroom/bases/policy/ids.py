@@ -10,9 +10,9 @@ _SECTION_ID_PATTERN = re.compile(
 )
 
 
-def make_resource_path(*path_names: str) -> str:
+def make_resource_path(*path_segments: str) -> str:
     """Return the path of a policy's resource: `policy/NPPF/rev_NPPF_2024_12/Para%20116`."""
-    return "/".join(["policy", *(quote(path_name, safe="") for path_name in path_names)])
+    return "/".join(["policy", *(quote(path_segment, safe="") for path_segment in path_segments)])
 
 
 def format_section_id(policy_slug: str, revision_id: str, section_ref: str) -> str:

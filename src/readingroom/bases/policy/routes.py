@@ -55,7 +55,7 @@ from readingroom.web.uploads import make_upload_form_openapi, receive_upload
 _ToolArguments = TypeVar("_ToolArguments", bound=ToolArguments)
 _PageNumberInPath = Annotated[int, Path(ge=1, le=100_000)]
 
-_UPLOAD_FORM = make_upload_form_openapi(
+_UPLOAD_FORM_OPENAPI = make_upload_form_openapi(
     "The PDF, or a .docx, .md or .html.",
     version_label={"type": "string", "maxLength": 120},
     effective_from={"type": "string", "format": "date"},
@@ -231,7 +231,7 @@ def _add_page_routes(
     ) -> RevisionPageMarks:
         """Where a passage stands on a page, as rectangles to draw over its picture."""
         revision = await policy_admin.get_revision(source, revision_id)
-        page_marks = await policy_pictures.mark_passage(
+        passage_rectangles = await policy_pictures.locate_passage(
             revision.source, revision.revision_id, page, passage
         )
         return RevisionPageMarks(
@@ -239,7 +239,8 @@ def _add_page_routes(
             revision_id=revision.revision_id,
             page=page,
             marks=[
-                PageMark.model_validate(page_mark, from_attributes=True) for page_mark in page_marks
+                PageMark.model_validate(passage_rectangle, from_attributes=True)
+                for passage_rectangle in passage_rectangles
             ],
         )
 
@@ -271,7 +272,9 @@ def _add_policy_writing_routes(router: APIRouter, policy_admin: PolicyAdmin) -> 
 def _add_revision_writing_routes(
     router: APIRouter, policy_admin: PolicyAdmin, policy_service: PolicyService
 ) -> None:
-    @router.post("/policies/{source}/revisions", status_code=202, openapi_extra=_UPLOAD_FORM)
+    @router.post(
+        "/policies/{source}/revisions", status_code=202, openapi_extra=_UPLOAD_FORM_OPENAPI
+    )
     async def add_revision(source: str, request: Request) -> RevisionAccepted:
         """Add a revision with its file; it is ingested in the background."""
         # An unknown policy is refused before a large file is received.
@@ -284,7 +287,7 @@ def _add_revision_writing_routes(
                     "The file's name does not end in .pdf; only PDF files are accepted, and texts "
                     f"with headings: {', '.join(POLICY_EXTENSIONS)}"
                 )
-            new_revision = _parse_revision(received_upload.fields)
+            new_revision = _parse_new_revision(received_upload.fields)
             file_extension = choose_file_extension(received_upload.file_name)
             return await policy_admin.add_revision(source, new_revision, spool_path, file_extension)
         finally:
@@ -315,7 +318,7 @@ def _validate_arguments(
     return validate_model(question_class, argument_values, InvalidRequest)
 
 
-def _parse_revision(form_fields: dict[str, str]) -> NewRevision:
+def _parse_new_revision(form_fields: dict[str, str]) -> NewRevision:
     """Parse form fields; an empty one counts as left out, as browsers send every field.
 
     Raises:

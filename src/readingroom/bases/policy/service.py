@@ -154,7 +154,7 @@ class PolicyService:
         self, arguments: SearchPolicy, site_address: str | None = None
     ) -> chunk_search.PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
-        return await self._search.find_scope(arguments, site_address)
+        return await self._search.resolve_scope(arguments, site_address)
 
     async def get_section(self, arguments: GetPolicySection) -> SectionText:
         """Return the whole text of a section, with the sections in it, from one revision.
@@ -180,7 +180,9 @@ class PolicyService:
                 arguments.section_ref, revision, policy_as_of_today, chunks
             )
         section_chunks = passages.select_section_chunks(chunks, section_ref)
-        page_numbers = sorted({number for chunk in section_chunks for number in chunk.pages})
+        page_numbers = sorted(
+            {page_number for chunk in section_chunks for page_number in chunk.pages}
+        )
         return SectionText(
             source=arguments.source,
             section_ref=section_ref,
@@ -195,7 +197,7 @@ class PolicyService:
             id=format_section_id(arguments.source, revision.revision_id, section_ref),
             section_title=passages.find_section_title(section_chunks, section_ref),
             passage_kind=section_chunks[0].passage_kind,
-            printed_pages=joining.list_printed_pages(section_chunks, page_numbers),
+            printed_pages=joining.list_printed_page_labels(section_chunks, page_numbers),
             stage=revision.stage,
             unread_revisions=chunk_search.list_unread_revisions(policy_on_asked_day, revision),
         )
@@ -356,11 +358,11 @@ class PolicyService:
             if revision.is_readable and revision != revision_in_force
         ]
         # The other revisions are read only when the right one fails: each costs a scan of its text.
-        quote_places = quote_places_in_force = await self._find_quote(
+        quote_places = quote_places_in_force = await self._find_quote_places(
             arguments.quote, revisions_in_force, policy_on_day.timeline
         )
         if not quote_places_in_force:
-            quote_places = await self._find_quote(
+            quote_places = await self._find_quote_places(
                 arguments.quote, other_revisions, policy_on_day.timeline
             )
         nearest_passage = None
@@ -387,7 +389,7 @@ class PolicyService:
         """Return where words stand in each revision that was read, the newest first."""
         revisions = await self.registry.get_revisions(policy_slug)
         readable_revisions = [revision for revision in revisions if revision.is_readable]
-        return await self._find_quote(quote, readable_revisions, revisions)
+        return await self._find_quote_places(quote, readable_revisions, revisions)
 
     # --- writing ---
 
@@ -442,12 +444,12 @@ class PolicyService:
             if other_revision.can_be_in_force
             and other_revision != revision
             and not folded_forms.isdisjoint(
-                await self.store.get_sections(revision.source, other_revision.revision_id)
+                await self.store.get_section_index(revision.source, other_revision.revision_id)
             )
         ]
-        return pairing.make_section_not_found(asked_ref, revision, chunks, revisions_with_section)
+        return pairing.make_section_error(asked_ref, revision, chunks, revisions_with_section)
 
-    async def _find_quote(
+    async def _find_quote_places(
         self, quote: str, searched_revisions: Sequence[Revision], revisions: Sequence[Revision]
     ) -> list[QuotePlace]:
         quote_places = []

@@ -58,13 +58,13 @@ _audit_log = logging.getLogger("readingroom.policy.audit")
 def open_base(settings: PolicySettings) -> KnowledgeBase:
     """Open the policy base as the settings say."""
     ingest_context = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots)
-    knowledge_base = open_policy(
+    knowledge_base = open_policy_base(
         settings.data / "policy", reveal_secret(settings.redis_url), ingest_context
     )
     return replace(knowledge_base, leasable_passages=get_shared_embedder(settings).waiting_texts)
 
 
-def open_policy(
+def open_policy_base(
     base_folder: Path,
     redis_url: str | None,
     ingest_context: IngestContext,
@@ -87,7 +87,9 @@ def open_policy(
         keeps_sessions=True,
         serves_sse=True,
         page_image_readers={
-            PAGE_URI_PREFIX: lambda uri: pictures.PolicyPictures(policy_service).read_image(uri)
+            PAGE_URI_PREFIX: lambda picture_uri: pictures.PolicyPictures(policy_service).read_image(
+                picture_uri
+            )
         },
         lifespan=policy_service.run_service,
         check_ready=policy_service.check_ready,

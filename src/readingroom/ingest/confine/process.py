@@ -13,10 +13,10 @@ from pathlib import Path
 from readingroom.ingest.confine import landlock, seccomp
 
 # Per file that the process writes; a page for tesseract takes at most 40 million bytes.
-_MAX_WRITTEN_BYTES = 512 * 2**20
-_MAX_DESCRIPTORS = 128
+_MAX_WRITTEN_FILE_BYTES = 512 * 2**20
+_MAX_OPEN_FILES = 128
 # Processes and threads that the account may have beyond those that can be seen now.
-_MAX_ADDED_TASKS = 1024
+_MAX_ADDITIONAL_TASKS = 1024
 
 _SET_DUMPABLE_OPTION, _SET_NO_NEW_PRIVILEGES_OPTION = 4, 38
 _CAPABILITY_VERSION = 0x20080522
@@ -50,11 +50,11 @@ def confine_process(confinement: Confinement) -> None:
     _drop_capabilities()
     landlock_abi = landlock.find_landlock_abi()
     if landlock_abi:
-        landlock.restrict_files(
+        landlock.restrict_file_access(
             confinement.readable_paths, confinement.writable_paths, landlock_abi
         )
     if seccomp.is_seccomp_available():
-        seccomp.refuse_calls(refuses_signals=landlock_abi < landlock.MIN_ABI_FOR_SIGNALS)
+        seccomp.refuse_system_calls(refuses_signals=landlock_abi < landlock.MIN_ABI_FOR_SIGNALS)
 
 
 def describe_confinement_gaps() -> str | None:
@@ -98,17 +98,19 @@ def _set_resource_limits(memory_bytes: int, cpu_seconds: int) -> None:
         import resource
     except ImportError:
         return
-    limit_by_resource: dict[int, int] = {
+    limits_by_resource_id: dict[int, int] = {
         resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_CPU: cpu_seconds,
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: _MAX_WRITTEN_BYTES,
-        resource.RLIMIT_NOFILE: _MAX_DESCRIPTORS,
+        resource.RLIMIT_FSIZE: _MAX_WRITTEN_FILE_BYTES,
+        resource.RLIMIT_NOFILE: _MAX_OPEN_FILES,
     }
     if sys.platform == "linux":
-        limit_by_resource[resource.RLIMIT_NPROC] = _count_tasks() + _MAX_ADDED_TASKS
+        limits_by_resource_id[resource.RLIMIT_NPROC] = (
+            _count_tasks_of_account() + _MAX_ADDITIONAL_TASKS
+        )
     # Never above the hard limit that the process was started with: raising it needs root.
-    for resource_id, limit_value in limit_by_resource.items():
+    for resource_id, limit_value in limits_by_resource_id.items():
         _, hard_limit = resource.getrlimit(resource_id)
         limit_value = (
             limit_value if hard_limit == resource.RLIM_INFINITY else min(limit_value, hard_limit)
@@ -122,16 +124,16 @@ def _set_resource_limits(memory_bytes: int, cpu_seconds: int) -> None:
 
 def _can_start_process() -> bool:
     try:
-        child_id = os.fork()
+        child_process_id = os.fork()
     except BlockingIOError:
         return False
-    if child_id == 0:
+    if child_process_id == 0:
         os._exit(0)
-    os.waitpid(child_id, 0)
+    os.waitpid(child_process_id, 0)
     return True
 
 
-def _count_tasks() -> int:
+def _count_tasks_of_account() -> int:
     """Return how many processes and threads this account has, which the kernel counts together."""
     own_user_id = os.getuid()
     task_count = 0
@@ -149,16 +151,18 @@ def _drop_capabilities() -> None:
     # Effective, permitted and inheritable, for the lower and the upper 32 capabilities.
     capability_sets = (ctypes.c_uint32 * 6)()
     c_library = ctypes.CDLL(None, use_errno=True)
-    _raise_on_error(c_library.capget(capability_header, capability_sets))
-    reading_capability = capability_sets[1] & _READ_ANY_FILE_CAPABILITY
-    kept_capability_sets = (ctypes.c_uint32 * 6)(reading_capability, reading_capability)
-    _raise_on_error(c_library.capset(capability_header, kept_capability_sets))
+    _raise_if_call_failed(c_library.capget(capability_header, capability_sets))
+    read_any_file_bit = capability_sets[1] & _READ_ANY_FILE_CAPABILITY
+    kept_capability_sets = (ctypes.c_uint32 * 6)(read_any_file_bit, read_any_file_bit)
+    _raise_if_call_failed(c_library.capset(capability_header, kept_capability_sets))
 
 
 def _call_prctl(prctl_option: int, option_value: int) -> None:
-    _raise_on_error(ctypes.CDLL(None, use_errno=True).prctl(prctl_option, option_value, 0, 0, 0))
+    _raise_if_call_failed(
+        ctypes.CDLL(None, use_errno=True).prctl(prctl_option, option_value, 0, 0, 0)
+    )
 
 
-def _raise_on_error(kernel_result: int) -> None:
-    if kernel_result != 0:
+def _raise_if_call_failed(call_result: int) -> None:
+    if call_result != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

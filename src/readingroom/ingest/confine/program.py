@@ -13,7 +13,7 @@ from readingroom.ingest.confine.program_paths import find_program_paths
 
 _MEMORY_BYTES = 2**30
 _TIMEOUT_SECONDS = 60
-_STARTER_SCRIPT = """
+_CONFINING_SCRIPT = """
 import json, os, sys
 from readingroom.ingest.confine.process import Confinement, confine_process
 confine_process(Confinement(**json.loads(sys.argv[1])))
@@ -21,8 +21,8 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-def run_confined(
-    command_words: Sequence[str], environment_variables: Mapping[str, str]
+def run_command_confined(
+    command_line: Sequence[str], environment_variables: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Return how the command ended, and what it printed, inside the sandbox.
 
@@ -35,9 +35,9 @@ def run_confined(
             memory_bytes=_MEMORY_BYTES,
             cpu_seconds=_TIMEOUT_SECONDS,
         )
-        starter_words = [sys.executable, "-P", "-c", _STARTER_SCRIPT]
+        python_command_line = [sys.executable, "-P", "-c", _CONFINING_SCRIPT]
         return subprocess.run(
-            [*starter_words, json.dumps(asdict(confinement)), *command_words],
+            [*python_command_line, json.dumps(asdict(confinement)), *command_line],
             env={**environment_variables, "TMPDIR": scratch_folder},
             cwd=scratch_folder,
             capture_output=True,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import readingroom
 
-_SYSTEM_PATHS = (
+_READABLE_SYSTEM_PATHS = (
     *("/usr", "/lib", "/lib32", "/lib64", "/bin"),
     *("/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew"),
     *("/etc/ld.so.cache", "/dev/urandom"),
@@ -28,15 +28,15 @@ def find_program_paths(environment_variables: Mapping[str, str]) -> tuple[str, .
         sorted(
             {
                 program_path
-                for program_path in _list_program_paths(environment_variables)
+                for program_path in _iterate_program_paths(environment_variables)
                 if program_path != "/"
             }
         )
     )
 
 
-def _list_program_paths(environment_variables: Mapping[str, str]) -> Iterator[str]:
-    yield from _SYSTEM_PATHS
+def _iterate_program_paths(environment_variables: Mapping[str, str]) -> Iterator[str]:
+    yield from _READABLE_SYSTEM_PATHS
     yield from (sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent))
     yield from (
         sysconfig.get_path(subfolder_name) for subfolder_name in ("stdlib", "purelib", "platlib")
@@ -45,14 +45,16 @@ def _list_program_paths(environment_variables: Mapping[str, str]) -> Iterator[st
     if site.ENABLE_USER_SITE:
         yield site.getusersitepackages()
     for variable_name in ("PYTHONPATH", "LD_LIBRARY_PATH", "TESSDATA_PREFIX"):
-        listed_folders = environment_variables.get(variable_name, "").split(os.pathsep)
+        folders_in_variable = environment_variables.get(variable_name, "").split(os.pathsep)
         yield from (
-            listed_folder for listed_folder in listed_folders if Path(listed_folder).is_absolute()
+            folder_in_variable
+            for folder_in_variable in folders_in_variable
+            if Path(folder_in_variable).is_absolute()
         )
     tesseract_path = shutil.which("tesseract", path=environment_variables.get("PATH"))
     if tesseract_path is not None:
-        program_path = Path(tesseract_path).resolve()
-        yield str(program_path)
+        resolved_tesseract_path = Path(tesseract_path).resolve()
+        yield str(resolved_tesseract_path)
         # Not the folder above: for `~/bin/tesseract` that is the home directory.
         for subfolder_name in ("lib", "share/tessdata", "share/tesseract-ocr"):
-            yield str(program_path.parents[1] / subfolder_name)
+            yield str(resolved_tesseract_path.parents[1] / subfolder_name)

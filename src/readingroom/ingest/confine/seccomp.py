@@ -13,15 +13,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_LOAD_WORD_CODE, _RETURN_CODE = 0x20, 0x06
+_LOAD_WORD_OPERATION_CODE, _RETURN_OPERATION_CODE = 0x20, 0x06
 _JUMP_IF_EQUAL_CODE, _JUMP_IF_GREATER_OR_EQUAL_CODE, _JUMP_IF_ANY_BIT_CODE = 0x15, 0x35, 0x45
 _ALLOW_ACTION, _REFUSE_ACTION, _KILL_ACTION = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # 1 is EPERM
 _REFUSE_AS_MISSING_ACTION = 0x00050000 | 38  # ENOSYS
 _CALL_NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 # Set in the numbers of a second set of calls on x86_64.
-_X32_CALL_BIT = 0x40000000
-_SET_FILTER_OPERATION, _ASK_ACTION_OPERATION = 1, 2
-_SYNC_THREADS_FLAG = 1
+_X32_CALL_NUMBER_BIT = 0x40000000
+_SET_FILTER_OPERATION, _IS_ACTION_AVAILABLE_OPERATION = 1, 2
+_ALL_THREADS_FLAG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,18 @@ class _Architecture:
     audit_number: int
     seccomp_call_number: int
     """The number of the call `seccomp` itself."""
-    table_column: int
+    call_number_index: int
     """Of this architecture in the tables of numbers below."""
 
 
-_ARCHITECTURES = {
+_ARCHITECTURES_BY_MACHINE = {
     "x86_64": _Architecture(0xC000003E, 317, 0),
     "aarch64": _Architecture(0xC00000B7, 277, 1),
 }
 
-_CALL_NUMBER_MISSING = -1
+_MISSING_CALL_NUMBER = -1
 # Name: number on x86_64, number on aarch64.
-_REFUSED_CALLS = {
+_REFUSED_CALL_NUMBERS = {
     # Networks, and sockets of this machine. With io_uring a socket can be made without the calls.
     "socket": (41, 198),
     "socketpair": (53, 199),
@@ -73,12 +73,12 @@ _REFUSED_CALLS = {
     "setsid": (112, 157),
     "setpgid": (109, 154),
     # What Landlock leaves open: the attributes of files, and watching folders.
-    "chmod": (90, _CALL_NUMBER_MISSING),
+    "chmod": (90, _MISSING_CALL_NUMBER),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
     "fchmodat2": (452, 452),
-    "chown": (92, _CALL_NUMBER_MISSING),
-    "lchown": (94, _CALL_NUMBER_MISSING),
+    "chown": (92, _MISSING_CALL_NUMBER),
+    "lchown": (94, _MISSING_CALL_NUMBER),
     "fchown": (93, 55),
     "fchownat": (260, 54),
     "setxattr": (188, 5),
@@ -89,13 +89,13 @@ _REFUSED_CALLS = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
     "removexattrat": (466, 466),
-    "utime": (132, _CALL_NUMBER_MISSING),
-    "utimes": (235, _CALL_NUMBER_MISSING),
-    "futimesat": (261, _CALL_NUMBER_MISSING),
+    "utime": (132, _MISSING_CALL_NUMBER),
+    "utimes": (235, _MISSING_CALL_NUMBER),
+    "futimesat": (261, _MISSING_CALL_NUMBER),
     "utimensat": (280, 88),
     "file_setattr": (469, 469),
     "truncate": (76, 45),
-    "inotify_init": (253, _CALL_NUMBER_MISSING),
+    "inotify_init": (253, _MISSING_CALL_NUMBER),
     "inotify_init1": (294, 26),
     "fanotify_init": (300, 262),
     "open_by_handle_at": (304, 265),
@@ -106,24 +106,24 @@ _REFUSED_CALLS = {
     "unshare": (272, 97),
     "setns": (308, 268),
     "syslog": (103, 116),
-    "modify_ldt": (154, _CALL_NUMBER_MISSING),
+    "modify_ldt": (154, _MISSING_CALL_NUMBER),
     # Files that are only memory, which no limit on files or on the process's memory counts.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
 }
-_SIGNAL_CALLS = {
+_SIGNAL_CALL_NUMBERS = {
     "tkill": (200, 130),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
 }
-_KILL_NUMBERS, _TGKILL_NUMBERS, _PRLIMIT_NUMBERS, _FCNTL_NUMBERS = (
+_KILL_CALL_NUMBERS, _TGKILL_CALL_NUMBERS, _PRLIMIT_CALL_NUMBERS, _FCNTL_CALL_NUMBERS = (
     (62, 129),
     (234, 131),
     (302, 261),
     (72, 25),
 )
-_CLONE_NUMBERS, _CLONE3_NUMBERS = (56, 220), (435, 435)
+_CLONE_CALL_NUMBERS, _CLONE3_CALL_NUMBERS = (56, 220), (435, 435)
 # Of `clone`: a new namespace of files, groups, names, users, processes or networks.
 _NAMESPACE_FLAGS = 0x7E020000
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
@@ -135,15 +135,18 @@ def is_seccomp_available() -> bool:
     cpu_architecture = _find_architecture()
     if cpu_architecture is None:
         return False
-    tried_action = ctypes.c_uint32(_REFUSE_ACTION & 0xFFFF0000)
+    action_to_check = ctypes.c_uint32(_REFUSE_ACTION & 0xFFFF0000)
     c_library = ctypes.CDLL(None, use_errno=True)
-    kernel_answer: int = c_library.syscall(
-        cpu_architecture.seccomp_call_number, _ASK_ACTION_OPERATION, 0, ctypes.byref(tried_action)
+    call_result: int = c_library.syscall(
+        cpu_architecture.seccomp_call_number,
+        _IS_ACTION_AVAILABLE_OPERATION,
+        0,
+        ctypes.byref(action_to_check),
     )
-    return kernel_answer == 0
+    return call_result == 0
 
 
-def refuse_calls(*, refuses_signals: bool) -> None:
+def refuse_system_calls(*, refuses_signals: bool) -> None:
     """Have the kernel refuse the calls listed here to every thread of this process.
 
     With `refuses_signals`, also signals to any process but this one and its own group. The caller
@@ -151,18 +154,16 @@ def refuse_calls(*, refuses_signals: bool) -> None:
     """
     cpu_architecture = _find_architecture()
     assert cpu_architecture is not None, "ask is_available() first"
-    filter_program = b"".join(_make_filter_program(cpu_architecture, refuses_signals))
-    filter_instructions = ctypes.create_string_buffer(filter_program, len(filter_program))
-    instruction_count = len(filter_program) // 8
-    program_header = struct.pack(
-        "HxxxxxxP", instruction_count, ctypes.addressof(filter_instructions)
-    )
+    filter_bytes = b"".join(_iterate_filter_instructions(cpu_architecture, refuses_signals))
+    filter_buffer = ctypes.create_string_buffer(filter_bytes, len(filter_bytes))
+    instruction_count = len(filter_bytes) // 8
+    program_header = struct.pack("HxxxxxxP", instruction_count, ctypes.addressof(filter_buffer))
     c_library = ctypes.CDLL(None, use_errno=True)
     if (
         c_library.syscall(
             cpu_architecture.seccomp_call_number,
             _SET_FILTER_OPERATION,
-            _SYNC_THREADS_FLAG,
+            _ALL_THREADS_FLAG,
             program_header,
         )
         != 0
@@ -173,41 +174,49 @@ def refuse_calls(*, refuses_signals: bool) -> None:
 def _find_architecture() -> _Architecture | None:
     if sys.platform != "linux" or sys.maxsize < 2**32:
         return None
-    return _ARCHITECTURES.get(platform.machine())
+    return _ARCHITECTURES_BY_MACHINE.get(platform.machine())
 
 
-def _make_filter_program(cpu_architecture: _Architecture, refuses_signals: bool) -> Iterator[bytes]:
-    table_column = cpu_architecture.table_column
-    yield _make_instruction(_LOAD_WORD_CODE, _ARCHITECTURE_OFFSET)
+def _iterate_filter_instructions(
+    cpu_architecture: _Architecture, refuses_signals: bool
+) -> Iterator[bytes]:
+    call_number_index = cpu_architecture.call_number_index
+    yield _make_instruction(_LOAD_WORD_OPERATION_CODE, _ARCHITECTURE_OFFSET)
     yield _make_instruction(_JUMP_IF_EQUAL_CODE, cpu_architecture.audit_number, skip_if_true=1)
-    yield _make_instruction(_RETURN_CODE, _KILL_ACTION)
-    yield _make_instruction(_LOAD_WORD_CODE, _CALL_NUMBER_OFFSET)
-    yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL_CODE, _X32_CALL_BIT, skip_if_false=1)
-    yield _make_instruction(_RETURN_CODE, _KILL_ACTION)
-    refused_calls = _REFUSED_CALLS | (_SIGNAL_CALLS if refuses_signals else {})
-    for call_numbers in refused_calls.values():
-        if call_numbers[table_column] != _CALL_NUMBER_MISSING:
+    yield _make_instruction(_RETURN_OPERATION_CODE, _KILL_ACTION)
+    yield _make_instruction(_LOAD_WORD_OPERATION_CODE, _CALL_NUMBER_OFFSET)
+    yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL_CODE, _X32_CALL_NUMBER_BIT, skip_if_false=1)
+    yield _make_instruction(_RETURN_OPERATION_CODE, _KILL_ACTION)
+    refused_call_numbers = _REFUSED_CALL_NUMBERS | (_SIGNAL_CALL_NUMBERS if refuses_signals else {})
+    for call_numbers in refused_call_numbers.values():
+        if call_numbers[call_number_index] != _MISSING_CALL_NUMBER:
             yield _make_instruction(
-                _JUMP_IF_EQUAL_CODE, call_numbers[table_column], skip_if_false=1
+                _JUMP_IF_EQUAL_CODE, call_numbers[call_number_index], skip_if_false=1
             )
-            yield _make_instruction(_RETURN_CODE, _REFUSE_ACTION)
-    yield _make_flags_refusal(_CLONE_NUMBERS[table_column], 0, _NAMESPACE_FLAGS)
+            yield _make_instruction(_RETURN_OPERATION_CODE, _REFUSE_ACTION)
+    yield _make_refusal_if_flags(_CLONE_CALL_NUMBERS[call_number_index], 0, _NAMESPACE_FLAGS)
     # Its flags are in memory, where a filter cannot look. C libraries then use `clone`.
-    yield _make_instruction(_JUMP_IF_EQUAL_CODE, _CLONE3_NUMBERS[table_column], skip_if_false=1)
-    yield _make_instruction(_RETURN_CODE, _REFUSE_AS_MISSING_ACTION)
+    yield _make_instruction(
+        _JUMP_IF_EQUAL_CODE, _CLONE3_CALL_NUMBERS[call_number_index], skip_if_false=1
+    )
+    yield _make_instruction(_RETURN_OPERATION_CODE, _REFUSE_AS_MISSING_ACTION)
     # Limits of another process: a limit of processor time would end it.
-    yield _make_refusal_unless(_PRLIMIT_NUMBERS[table_column], 0, (0,))
-    yield _make_refusal_if(_FCNTL_NUMBERS[table_column], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX))
+    yield _make_refusal_unless_argument(_PRLIMIT_CALL_NUMBERS[call_number_index], 0, (0,))
+    yield _make_refusal_if_argument(
+        _FCNTL_CALL_NUMBERS[call_number_index], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX)
+    )
     if refuses_signals:
         own_process_id = os.getpid()
-        yield _make_refusal_unless(
-            _KILL_NUMBERS[table_column], 0, (0, own_process_id, -own_process_id)
+        yield _make_refusal_unless_argument(
+            _KILL_CALL_NUMBERS[call_number_index], 0, (0, own_process_id, -own_process_id)
         )
-        yield _make_refusal_unless(_TGKILL_NUMBERS[table_column], 0, (own_process_id,))
-    yield _make_instruction(_RETURN_CODE, _ALLOW_ACTION)
+        yield _make_refusal_unless_argument(
+            _TGKILL_CALL_NUMBERS[call_number_index], 0, (own_process_id,)
+        )
+    yield _make_instruction(_RETURN_OPERATION_CODE, _ALLOW_ACTION)
 
 
-def _make_refusal_unless(
+def _make_refusal_unless_argument(
     call_number: int, argument_index: int, allowed_values: Sequence[int]
 ) -> bytes:
     """Return instructions that refuse a call unless its argument is one of these values."""
@@ -220,7 +229,9 @@ def _make_refusal_unless(
     )
 
 
-def _make_refusal_if(call_number: int, argument_index: int, refused_values: Sequence[int]) -> bytes:
+def _make_refusal_if_argument(
+    call_number: int, argument_index: int, refused_values: Sequence[int]
+) -> bytes:
     """Return instructions that refuse a call if its argument is one of these values."""
     return _make_argument_comparison(
         call_number,
@@ -231,14 +242,14 @@ def _make_refusal_if(call_number: int, argument_index: int, refused_values: Sequ
     )
 
 
-def _make_flags_refusal(call_number: int, argument_index: int, refused_flags: int) -> bytes:
+def _make_refusal_if_flags(call_number: int, argument_index: int, refused_flags: int) -> bytes:
     """Return instructions that refuse a call if its argument has one of these bits."""
     filter_instructions = [
         _make_instruction(_JUMP_IF_EQUAL_CODE, call_number, skip_if_false=4),
-        _make_instruction(_LOAD_WORD_CODE, _ARGUMENTS_OFFSET + 8 * argument_index),
+        _make_instruction(_LOAD_WORD_OPERATION_CODE, _ARGUMENTS_OFFSET + 8 * argument_index),
         _make_instruction(_JUMP_IF_ANY_BIT_CODE, refused_flags, skip_if_false=1),
-        _make_instruction(_RETURN_CODE, _REFUSE_ACTION),
-        _make_instruction(_RETURN_CODE, _ALLOW_ACTION),
+        _make_instruction(_RETURN_OPERATION_CODE, _REFUSE_ACTION),
+        _make_instruction(_RETURN_OPERATION_CODE, _ALLOW_ACTION),
     ]
     return b"".join(filter_instructions)
 
@@ -254,7 +265,7 @@ def _make_argument_comparison(
     # The lower half of the argument: those compared here are of 32 bits.
     filter_instructions = [
         _make_instruction(_JUMP_IF_EQUAL_CODE, call_number, skip_if_false=value_count + 3),
-        _make_instruction(_LOAD_WORD_CODE, _ARGUMENTS_OFFSET + 8 * argument_index),
+        _make_instruction(_LOAD_WORD_OPERATION_CODE, _ARGUMENTS_OFFSET + 8 * argument_index),
     ]
     for value_index, argument_value in enumerate(argument_values):
         filter_instructions.append(
@@ -263,8 +274,8 @@ def _make_argument_comparison(
             )
         )
     filter_instructions += [
-        _make_instruction(_RETURN_CODE, action_if_unequal),
-        _make_instruction(_RETURN_CODE, action_if_equal),
+        _make_instruction(_RETURN_OPERATION_CODE, action_if_unequal),
+        _make_instruction(_RETURN_OPERATION_CODE, action_if_equal),
     ]
     return b"".join(filter_instructions)
 

@@ -21,18 +21,20 @@ def classify_document(
 
     A file that could not be read has no pages, so its name has to do.
     """
-    named_type = find_type_by_name(file_name)
-    named_kind = find_kind_by_name(file_name)
-    if named_kind is not None and named_type in (None, _get_type_of_kind(named_kind)):
-        return Classification(_get_type_of_kind(named_kind), "filename", "high", named_kind)
-    content_kind = find_kind_by_content(raw_pages, document_text)
+    type_by_name = find_type_by_name(file_name)
+    kind_by_name = find_kind_by_name(file_name)
+    if kind_by_name is not None and type_by_name in (None, _get_type_of_kind(kind_by_name)):
+        return Classification(_get_type_of_kind(kind_by_name), "filename", "high", kind_by_name)
+    kind_by_content = find_kind_by_content(raw_pages, document_text)
     # A name that tells the contract's type is followed; its kind must be one of that type.
-    if named_type is not None:
-        is_of_type = _get_type_of_kind(content_kind) == named_type
-        allowed_kind = content_kind if is_of_type else named_type
-        return Classification(named_type, "filename", "high", allowed_kind)
-    if content_kind != OTHER_KIND:
-        return Classification(_get_type_of_kind(content_kind), "content", "medium", content_kind)
+    if type_by_name is not None:
+        is_kind_of_type = _get_type_of_kind(kind_by_content) == type_by_name
+        kind_of_named_type = kind_by_content if is_kind_of_type else type_by_name
+        return Classification(type_by_name, "filename", "high", kind_of_named_type)
+    if kind_by_content != OTHER_KIND:
+        return Classification(
+            _get_type_of_kind(kind_by_content), "content", "medium", kind_by_content
+        )
     return Classification(OTHER_KIND, "fallback", "low", OTHER_KIND)
 
 

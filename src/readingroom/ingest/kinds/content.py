@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from readingroom.ingest.kinds.subjects import find_kind_by_subject
 from readingroom.ingest.kinds.titles import (
-    DRAWING_TITLE_PATTERN_BY_KIND,
+    DRAWING_TITLE_REGEXES_BY_KIND,
     OTHER_KIND,
-    TITLE_PATTERN_BY_KIND,
+    TITLE_REGEXES_BY_KIND,
     TYPE_BY_KIND,
-    fold_words,
+    make_words_text,
 )
 from readingroom.ingest.read.page import Line, RawPage
 
@@ -73,17 +73,17 @@ _TYPICAL_PHRASES_BY_KIND: dict[str, tuple[str, ...]] = {
 }
 _MIN_TYPICAL_PHRASES = 3
 # Only the opening is examined: a document says what it is on its first pages.
-_MAX_OPENING_CHARS = 60_000
+_MAX_OPENING_TEXT_CHARS = 60_000
 
 # Lines at the top of the first page among which a title stands.
-_MAX_TITLE_LINES = 14
+_MAX_LINES_SEARCHED_FOR_TITLE = 14
 # A longer line is a sentence, which names other documents as well.
-_MAX_TITLE_CHARS = 140
+_MAX_TITLE_LINE_CHARS = 140
 # Letters this many times the usual height belong to a title.
 _MIN_LARGE_LETTER_RATIO = 1.15
 
 # What only such a document says, wherever its title is; the first that matches wins.
-_TELLING_PHRASE_REGEX_BY_KIND: tuple[tuple[str, str], ...] = (
+_DEFINING_PHRASE_REGEXES_BY_KIND: tuple[tuple[str, str], ...] = (
     ("cil_form", r"community infrastructure levy.{0,80}\b(?:form|regulations)"),
     ("planning_obligation", r"\b(?:deed|covenants?|undertaking)\b.{0,300}\bsection 106\b"),
     ("planning_obligation", r"\bsection 106\b.{0,300}\b(?:deed|covenants?|recitals|whereas)\b"),
@@ -135,9 +135,9 @@ _TELLING_PHRASE_REGEX_BY_KIND: tuple[tuple[str, str], ...] = (
     ),
 )
 # Of the opening in which these phrases are looked for.
-_MAX_TELLING_CHARS = 3_000
+_MAX_DEFINING_PHRASE_CHARS = 3_000
 
-_TITLE_BLOCK_WORDS_PATTERN = (
+_TITLE_BLOCK_WORD_REGEX = (
     r"\b(?:drawing (?:no|number|title)|d(?:wg|rg) ?(?:no)?|scale|rev(?:ision)?|drawn|checked"
     r"|do not scale|a[0-4]|1 (?:50|100|200|250|500|1000|1250|2500))\b"
 )
@@ -145,30 +145,30 @@ _MIN_TITLE_BLOCK_WORDS = 2
 # Of a page; one with more words is a text with a figure.
 _MAX_DRAWING_WORDS = 350
 # Of a page with a title block; the borders of a table are fewer.
-_MIN_DRAWN_LINES = 40
+_MIN_LINES_OF_DRAWING = 40
 # Of a page whose drawing is a picture, beside its title block.
-_MIN_IMAGE_RATIO = 0.5
+_MIN_IMAGE_RATIO_OF_DRAWING = 0.5
 # Of a page without one.
-_MIN_UNTITLED_DRAWN_LINES = 1_500
-_ROOM_NAMES_PATTERN = (
+_MIN_LINES_WITHOUT_TITLE_BLOCK = 1_500
+_ROOM_NAME_REGEX = (
     r"\b(?:kitchen|bed(?:room)? ?\d?|living|lounge|bath(?:room)?|hall|wc|dining|utility|en suite"
     r"|landing|office|warehouse)\b"
 )
-_PLANT_NAMES_PATTERN = (
+_PLANT_NAME_REGEX = (
     r"\b(?:crataegus|prunus|acer|quercus|betula|cornus|corylus|sorbus|tilia|carpinus|ilex|salix"
     r"|turf|topsoil|wildflowers?|shrubs?|hedge mix|whips|planting|soft ?works)\b"
 )
-_COMPASS_DIRECTIONS_PATTERN = r"\b(?:north|south|east|west)\b"
+_COMPASS_DIRECTION_REGEX = r"\b(?:north|south|east|west)\b"
 # Labels of these that tell what is drawn where no title does, each counted once.
-_LABEL_PATTERNS_BY_KIND = (
-    ("floor_plan", _ROOM_NAMES_PATTERN),
-    ("landscape_plan", _PLANT_NAMES_PATTERN),
-    ("elevation", _COMPASS_DIRECTIONS_PATTERN),
+_LABEL_REGEXES_BY_KIND = (
+    ("floor_plan", _ROOM_NAME_REGEX),
+    ("landscape_plan", _PLANT_NAME_REGEX),
+    ("elevation", _COMPASS_DIRECTION_REGEX),
 )
 _MIN_DRAWING_LABELS = 3
-_MAP_MAKER_PATTERN = r"\b(?:crown copyright|ordnance survey|os (?:mastermap|licen[cs]e))\b"
+_MAP_MAKER_REGEX = r"\b(?:crown copyright|ordnance survey|os (?:mastermap|licen[cs]e))\b"
 # Without a title, the scale tells the two maps that every application has.
-_KIND_BY_MAP_SCALE = (
+_SCALE_REGEXES_BY_MAP_KIND = (
     ("location_plan", r"\b1 (?:1250|2500)\b"),
     ("block_plan", r"\b1 (?:200|500)\b"),
 )
@@ -176,19 +176,23 @@ _KIND_BY_MAP_SCALE = (
 
 def is_drawing_page(raw_page: RawPage) -> bool:
     """Whether a page is a drawing made of lines, with few words and most often a title block."""
-    if raw_page.drawn_line_count < _MIN_DRAWN_LINES and raw_page.image_ratio <= _MIN_IMAGE_RATIO:
+    if (
+        raw_page.drawn_line_count < _MIN_LINES_OF_DRAWING
+        and raw_page.image_ratio <= _MIN_IMAGE_RATIO_OF_DRAWING
+    ):
         return False
-    folded_text = fold_words(" ".join(page_line.text for page_line in raw_page.lines))
-    if len(folded_text.split()) > _MAX_DRAWING_WORDS:
+    page_words_text = make_words_text(" ".join(page_line.text for page_line in raw_page.lines))
+    if len(page_words_text.split()) > _MAX_DRAWING_WORDS:
         return False
     title_block_words = {
-        word_match[0] for word_match in re.finditer(_TITLE_BLOCK_WORDS_PATTERN, folded_text)
+        word_match[0] for word_match in re.finditer(_TITLE_BLOCK_WORD_REGEX, page_words_text)
     }
     if len(title_block_words) >= _MIN_TITLE_BLOCK_WORDS:
         return (
-            raw_page.drawn_line_count >= _MIN_DRAWN_LINES or raw_page.image_ratio > _MIN_IMAGE_RATIO
+            raw_page.drawn_line_count >= _MIN_LINES_OF_DRAWING
+            or raw_page.image_ratio > _MIN_IMAGE_RATIO_OF_DRAWING
         )
-    return raw_page.drawn_line_count >= _MIN_UNTITLED_DRAWN_LINES
+    return raw_page.drawn_line_count >= _MIN_LINES_WITHOUT_TITLE_BLOCK
 
 
 def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> str:
@@ -198,9 +202,9 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
         return _find_drawing_kind(first_page.lines)
     return (
         (_find_kind_by_title(first_page.lines) if first_page is not None else None)
-        or _find_kind_by_telling_phrase(document_text)
-        or _find_kind_by_phrases(document_text)
-        or find_kind_by_subject(fold_words(document_text[:_MAX_OPENING_CHARS]))
+        or _find_kind_by_defining_phrase(document_text)
+        or _find_kind_by_typical_phrases(document_text)
+        or find_kind_by_subject(make_words_text(document_text[:_MAX_OPENING_TEXT_CHARS]))
         or OTHER_KIND
     )
 
@@ -208,41 +212,45 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
 def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
     """Return what is drawn: by the largest letters that say so, else by the labels on it."""
     for page_line in sorted(page_lines, key=lambda page_line: -page_line.letter_height):
-        line_words_text = fold_words(page_line.text[:_MAX_TITLE_CHARS])
-        for document_kind, title_pattern in DRAWING_TITLE_PATTERN_BY_KIND:
-            if re.search(title_pattern, line_words_text):
+        line_words_text = make_words_text(page_line.text[:_MAX_TITLE_LINE_CHARS])
+        for document_kind, title_regex in DRAWING_TITLE_REGEXES_BY_KIND:
+            if re.search(title_regex, line_words_text):
                 return document_kind
-    folded_text = fold_words(" ".join(page_line.text for page_line in page_lines))
-    for labelled_kind, label_pattern in _LABEL_PATTERNS_BY_KIND:
-        label_texts = {label_match[0] for label_match in re.finditer(label_pattern, folded_text)}
-        if len(label_texts) >= _MIN_DRAWING_LABELS:
+    page_words_text = make_words_text(" ".join(page_line.text for page_line in page_lines))
+    for labelled_kind, label_regex in _LABEL_REGEXES_BY_KIND:
+        different_labels = {
+            label_match[0] for label_match in re.finditer(label_regex, page_words_text)
+        }
+        if len(different_labels) >= _MIN_DRAWING_LABELS:
             return labelled_kind
-    if re.search(_MAP_MAKER_PATTERN, folded_text):
-        for map_kind, scale_pattern in _KIND_BY_MAP_SCALE:
-            if re.search(scale_pattern, folded_text):
+    if re.search(_MAP_MAKER_REGEX, page_words_text):
+        for map_kind, scale_regex in _SCALE_REGEXES_BY_MAP_KIND:
+            if re.search(scale_regex, page_words_text):
                 return map_kind
     return OTHER_KIND
 
 
 def _find_kind_by_title(page_lines: Sequence[Line]) -> str | None:
     """Return the kind that a title names: in large letters, else alone on a line at the top."""
-    top_lines = page_lines[:_MAX_TITLE_LINES]
-    usual_size = sorted(page_line.letter_height for page_line in page_lines)[len(page_lines) // 2]
+    first_lines = page_lines[:_MAX_LINES_SEARCHED_FOR_TITLE]
+    median_letter_height = sorted(page_line.letter_height for page_line in page_lines)[
+        len(page_lines) // 2
+    ]
     large_lines = [
         page_line
-        for page_line in top_lines
-        if page_line.letter_height > _MIN_LARGE_LETTER_RATIO * usual_size
+        for page_line in first_lines
+        if page_line.letter_height > _MIN_LARGE_LETTER_RATIO * median_letter_height
     ]
     # Together, because a title may go on over several lines.
-    large_text = fold_words(
-        " ".join(page_line.text for page_line in large_lines)[: 4 * _MAX_TITLE_CHARS]
+    large_words_text = make_words_text(
+        " ".join(page_line.text for page_line in large_lines)[: 4 * _MAX_TITLE_LINE_CHARS]
     )
-    for document_kind, title_pattern in TITLE_PATTERN_BY_KIND:
-        if re.search(title_pattern, large_text):
+    for document_kind, title_regex in TITLE_REGEXES_BY_KIND:
+        if re.search(title_regex, large_words_text):
             return document_kind
-    for page_line in top_lines:
-        line_words_text = fold_words(page_line.text)
-        if len(page_line.text) > _MAX_TITLE_CHARS or page_line.text.rstrip().endswith(
+    for page_line in first_lines:
+        line_words_text = make_words_text(page_line.text)
+        if len(page_line.text) > _MAX_TITLE_LINE_CHARS or page_line.text.rstrip().endswith(
             (".", ",", ";")
         ):
             continue
@@ -250,50 +258,56 @@ def _find_kind_by_title(page_lines: Sequence[Line]) -> str | None:
             0
         ].islower():  # the middle of a sentence: "we have no / objection to make"
             continue
-        for document_kind, title_pattern in TITLE_PATTERN_BY_KIND:
-            if re.match(title_pattern, line_words_text) or (
-                len(line_words_text.split()) <= 8 and re.search(title_pattern, line_words_text)
+        for document_kind, title_regex in TITLE_REGEXES_BY_KIND:
+            if re.match(title_regex, line_words_text) or (
+                len(line_words_text.split()) <= 8 and re.search(title_regex, line_words_text)
             ):
                 return document_kind
     return None
 
 
-def _find_kind_by_telling_phrase(document_text: str) -> str | None:
-    opening_text = " ".join(document_text[:_MAX_TELLING_CHARS].lower().split())
+def _find_kind_by_defining_phrase(document_text: str) -> str | None:
+    opening_text = " ".join(document_text[:_MAX_DEFINING_PHRASE_CHARS].lower().split())
     # Compiled here: each file has a process of its own, and most name their kind in a title.
     return next(
         (
             document_kind
-            for document_kind, phrase_pattern in _TELLING_PHRASE_REGEX_BY_KIND
-            if re.search(phrase_pattern, opening_text, flags=re.DOTALL)
+            for document_kind, phrase_regex in _DEFINING_PHRASE_REGEXES_BY_KIND
+            if re.search(phrase_regex, opening_text, flags=re.DOTALL)
         ),
         None,
     )
 
 
-def _find_kind_by_phrases(document_text: str) -> str | None:
-    opening_text = " ".join(document_text[:_MAX_OPENING_CHARS].lower().split())
-    scores_by_kind = {
+def _find_kind_by_typical_phrases(document_text: str) -> str | None:
+    opening_text = " ".join(document_text[:_MAX_OPENING_TEXT_CHARS].lower().split())
+    phrase_counts_by_kind = {
         document_kind: sum(
-            1 for typical_phrase in typical_phrases if _has_phrase(opening_text, typical_phrase)
+            1
+            for typical_phrase in typical_phrases
+            if _contains_phrase(opening_text, typical_phrase)
         )
         for document_kind, typical_phrases in _TYPICAL_PHRASES_BY_KIND.items()
     }
-    best_kind = max(scores_by_kind, key=lambda document_kind: scores_by_kind[document_kind])
+    best_kind = max(
+        phrase_counts_by_kind, key=lambda document_kind: phrase_counts_by_kind[document_kind]
+    )
     # A tie says nothing: a planning statement mentions everybody else's subject once.
-    second_score = max(
-        phrase_score
-        for document_kind, phrase_score in scores_by_kind.items()
+    second_phrase_count = max(
+        phrase_count
+        for document_kind, phrase_count in phrase_counts_by_kind.items()
         if document_kind != best_kind
     )
-    is_clear = scores_by_kind[best_kind] >= max(_MIN_TYPICAL_PHRASES, second_score + 1)
-    return best_kind if is_clear and best_kind in TYPE_BY_KIND else None
+    is_clearly_best = phrase_counts_by_kind[best_kind] >= max(
+        _MIN_TYPICAL_PHRASES, second_phrase_count + 1
+    )
+    return best_kind if is_clearly_best and best_kind in TYPE_BY_KIND else None
 
 
-def _has_phrase(folded_text: str, typical_phrase: str) -> bool:
+def _contains_phrase(searched_text: str, typical_phrase: str) -> bool:
     """Whether a phrase stands in a text as whole words."""
     # Looked for as it is first: a pattern takes much longer, and most texts lack most phrases.
     return (
-        typical_phrase in folded_text
-        and re.search(rf"\b{re.escape(typical_phrase)}(?!\w)", folded_text) is not None
+        typical_phrase in searched_text
+        and re.search(rf"\b{re.escape(typical_phrase)}(?!\w)", searched_text) is not None
     )

@@ -3,11 +3,11 @@
 import re
 from pathlib import PurePath
 
-from readingroom.ingest.kinds.titles import DRAWING_TITLE_PATTERN_BY_KIND, TITLE_PATTERN_BY_KIND
+from readingroom.ingest.kinds.titles import DRAWING_TITLE_REGEXES_BY_KIND, TITLE_REGEXES_BY_KIND
 
 # Patterns match whole words of the name, in which anything but letters and digits is a space.
 # The first type that matches wins, so the subject of a report comes before what it mentions.
-_NAME_PATTERNS_BY_TYPE: tuple[tuple[str, tuple[str, ...]], ...] = (
+_NAME_REGEXES_BY_TYPE: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "environmental_statement",
         (
@@ -125,45 +125,45 @@ _NAME_PATTERNS_BY_TYPE: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 # More than a file system takes; the name of an upload can be longer.
-_MAX_NAME_CHARS = 300
+_MAX_FILE_NAME_CHARS = 300
 
-_RENDERING_NAME_PATTERN = re.compile(
+_RENDERING_FILE_NAME_PATTERN = re.compile(
     r"\b(?:bird ?s ?eyes?(?: view)?s?|perspectives?|cgis?|3 ?d ?(?:visual|view|render|model)\w*"
     r"|(?:artists?|artist s) impressions?|photo ?montages?|street ?scenes?"
     r"|render(?:s|ed|ing|ings)?|visuali[sz]ations?)\b"
 )
 DRAWING_TYPES = frozenset(("site_plan", "floor_plan", "elevation"))
 
-_TYPE_PATTERNS = tuple(
-    (document_type, rf"\b(?:{'|'.join(patterns)})\b")
-    for document_type, patterns in _NAME_PATTERNS_BY_TYPE
+_NAME_REGEX_BY_TYPE = tuple(
+    (document_type, rf"\b(?:{'|'.join(name_regexes)})\b")
+    for document_type, name_regexes in _NAME_REGEXES_BY_TYPE
 )
 
 
 def find_type_by_name(file_name: str) -> str | None:
     """Return the type that a file's name tells, or None."""
-    name_words_text = _split_name_into_words(file_name)
-    for document_type, name_pattern in _TYPE_PATTERNS:
-        if re.search(name_pattern, name_words_text):
+    name_words_text = _make_words_of_name(file_name)
+    for document_type, name_regex in _NAME_REGEX_BY_TYPE:
+        if re.search(name_regex, name_words_text):
             return document_type
     return None
 
 
 def find_kind_by_name(file_name: str) -> str | None:
     """Return the kind that a file's name tells, or None."""
-    name_words_text = _split_name_into_words(file_name)
+    name_words_text = _make_words_of_name(file_name)
     if find_type_by_name(file_name) in DRAWING_TYPES:
         drawing_kinds = (
             drawing_kind
-            for drawing_kind, title_pattern in DRAWING_TITLE_PATTERN_BY_KIND
-            if re.search(title_pattern, name_words_text)
+            for drawing_kind, title_regex in DRAWING_TITLE_REGEXES_BY_KIND
+            if re.search(title_regex, name_words_text)
         )
         return next(drawing_kinds, None)
     return next(
         (
             document_kind
-            for document_kind, title_pattern in TITLE_PATTERN_BY_KIND
-            if re.search(title_pattern, name_words_text)
+            for document_kind, title_regex in TITLE_REGEXES_BY_KIND
+            if re.search(title_regex, name_words_text)
         ),
         None,
     )
@@ -171,12 +171,14 @@ def find_kind_by_name(file_name: str) -> str | None:
 
 def is_named_like_rendering(file_name: str) -> bool:
     """Whether a file is named like a visualisation, which has no text to read."""
-    return _RENDERING_NAME_PATTERN.search(_split_name_into_words(file_name)) is not None
+    return _RENDERING_FILE_NAME_PATTERN.search(_make_words_of_name(file_name)) is not None
 
 
-def _split_name_into_words(file_name: str) -> str:
+def _make_words_of_name(file_name: str) -> str:
     """Return a name as words: `ProposedSite_Plan02-RevB.pdf` is `proposed site plan 02 rev b`."""
-    file_stem = PurePath(file_name).stem[:_MAX_NAME_CHARS]
-    word_seams = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"
-    spaced_stem = re.sub(word_seams, " ", file_stem)
+    file_stem = PurePath(file_name).stem[:_MAX_FILE_NAME_CHARS]
+    word_boundary_regex = (
+        r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"
+    )
+    spaced_stem = re.sub(word_boundary_regex, " ", file_stem)
     return re.sub(r"[^a-z0-9]+", " ", spaced_stem.lower().replace("&", " and ")).strip()

@@ -3,13 +3,13 @@
 import re
 
 # Of the opening: further on a document mentions everybody else's subject.
-_MAX_SUBJECT_CHARS = 3_000
+_MAX_OPENING_CHARS = 3_000
 _MIN_SUBJECT_WORDS = 3
 # How many more of its words the kind must have than the next one.
-_MIN_LEAD_OVER_SECOND = 1
+_MIN_LEAD_OVER_SECOND_KIND = 1
 
 # Each line counts once, whichever of its words is found and however often.
-_SUBJECT_WORDS_BY_KIND: dict[str, tuple[str, ...]] = {
+_SUBJECT_WORD_GROUPS_BY_KIND: dict[str, tuple[str, ...]] = {
     "transport_assessment": (
         "trics|trip rate|trip rates|two way trips|trips per dwelling",
         "morning peak|evening peak|am peak|pm peak|peak hour",
@@ -153,7 +153,7 @@ _SUBJECT_WORDS_BY_KIND: dict[str, tuple[str, ...]] = {
     ),
 }
 
-_WRITER_PATTERN_BY_KIND: tuple[tuple[str, str], ...] = (
+_WRITER_REGEXES_BY_KIND: tuple[tuple[str, str], ...] = (
     (
         "consultee_response",
         r"\b(?:rais\w+ no objections?|no objections? in principle|not wish to restrict the grant"
@@ -176,27 +176,30 @@ _WRITER_PATTERN_BY_KIND: tuple[tuple[str, str], ...] = (
 )
 
 
-def find_kind_by_subject(folded_opening: str) -> str | None:
+def find_kind_by_subject(opening_words_text: str) -> str | None:
     """Return the kind whose words a text has, clearly more than any other's; None by none.
 
     The text is folded: lower case, and anything but letters and digits a space.
     """
-    shortened_opening = folded_opening[:_MAX_SUBJECT_CHARS]
-    for document_kind, writers_pattern in _WRITER_PATTERN_BY_KIND:
-        if re.search(writers_pattern, shortened_opening):
+    shortened_opening_text = opening_words_text[:_MAX_OPENING_CHARS]
+    for document_kind, writer_regex in _WRITER_REGEXES_BY_KIND:
+        if re.search(writer_regex, shortened_opening_text):
             return document_kind
-    padded_opening = f" {shortened_opening} "
-    counts_by_kind = {
+    padded_opening_text = f" {shortened_opening_text} "
+    subject_word_counts_by_kind = {
         document_kind: sum(
             any(
-                f" {subject_word} " in padded_opening for subject_word in word_forms_text.split("|")
+                f" {subject_word} " in padded_opening_text for subject_word in word_group.split("|")
             )
-            for word_forms_text in subject_words
+            for word_group in word_groups
         )
-        for document_kind, subject_words in _SUBJECT_WORDS_BY_KIND.items()
+        for document_kind, word_groups in _SUBJECT_WORD_GROUPS_BY_KIND.items()
     }
-    best_kind, second_kind = sorted(counts_by_kind, key=lambda kind: -counts_by_kind[kind])[:2]
-    is_clear = counts_by_kind[best_kind] >= max(
-        _MIN_SUBJECT_WORDS, counts_by_kind[second_kind] + _MIN_LEAD_OVER_SECOND
+    best_kind, second_kind = sorted(
+        subject_word_counts_by_kind,
+        key=lambda document_kind: -subject_word_counts_by_kind[document_kind],
+    )[:2]
+    is_clearly_best = subject_word_counts_by_kind[best_kind] >= max(
+        _MIN_SUBJECT_WORDS, subject_word_counts_by_kind[second_kind] + _MIN_LEAD_OVER_SECOND_KIND
     )
-    return best_kind if is_clear else None
+    return best_kind if is_clearly_best else None

@@ -4,9 +4,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_MEMORY_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 # Fields of /proc/PID/stat after the name of the program, which may contain anything.
-_GROUP_FIELD_INDEX, _RESIDENT_FIELD_INDEX = 2, 21
+_PROCESS_GROUP_FIELD_INDEX, _RESIDENT_PAGES_FIELD_INDEX = 2, 21
 
 
 def measure_process_group_memory(process_group_id: int) -> int:
@@ -18,9 +18,9 @@ def measure_process_group_memory(process_group_id: int) -> int:
     for stat_file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it may end meanwhile
             stat_fields = stat_file.read_bytes().rpartition(b")")[2].split()
-            if int(stat_fields[_GROUP_FIELD_INDEX]) == process_group_id:
-                memory_page_count += int(stat_fields[_RESIDENT_FIELD_INDEX])
-    return memory_page_count * _PAGE_BYTES
+            if int(stat_fields[_PROCESS_GROUP_FIELD_INDEX]) == process_group_id:
+                memory_page_count += int(stat_fields[_RESIDENT_PAGES_FIELD_INDEX])
+    return memory_page_count * _MEMORY_PAGE_BYTES
 
 
 def measure_folder_bytes(folder_path: str) -> int:

@@ -16,9 +16,9 @@ from readingroom.ingest.document import PageWord, Refusal
 from readingroom.ingest.read.page import OCR_DPI, Line, PageUnreadable, normalize_text
 
 # Below this confidence a page may lie on its side; checking takes as long as reading it.
-_SURE_CONFIDENCE = 70.0
+_MIN_SURE_CONFIDENCE = 70.0
 # About 480 megabytes in colour once decoded, which the sandbox's memory limit still allows.
-_MAX_FILE_PIXELS = 160_000_000
+_MAX_IMAGE_FILE_PIXELS = 160_000_000
 # Seconds per run. A page takes three runs at most, which stay below the sandbox's limit.
 _TESSERACT_TIMEOUT_SECONDS = 90
 # Also for pages that were scaled down: only proportions matter.
@@ -58,14 +58,17 @@ def recognize_text(page_picture: Image.Image, max_pixels: int) -> OcrResult:
     if _is_blank_picture(page_picture):
         return OcrResult([], None, page_picture.height * _POINTS_PER_PIXEL)
     unrotated_result = _run_tesseract(page_picture)
-    if unrotated_result.confidence is not None and unrotated_result.confidence >= _SURE_CONFIDENCE:
+    if (
+        unrotated_result.confidence is not None
+        and unrotated_result.confidence >= _MIN_SURE_CONFIDENCE
+    ):
         return unrotated_result
     rotation_degrees = _detect_rotation(page_picture)
     if not rotation_degrees:
         return unrotated_result
     rotated_result = _run_tesseract(page_picture.rotate(-rotation_degrees, expand=True))
     words_rotated_back = tuple(
-        _rotate_word_back(turned_word, rotation_degrees) for turned_word in rotated_result.words
+        _rotate_word_back(rotated_word, rotation_degrees) for rotated_word in rotated_result.words
     )
     rotated_result = replace(rotated_result, words=words_rotated_back)
     # Detection may be wrong, so both readings are kept and the one with more sure words wins.
@@ -99,16 +102,16 @@ def open_image(file_bytes: bytes, max_frames: int) -> Iterator[ImageFile]:
     if file_bytes[4:8] == b"ftyp":  # the only format of ours that begins so
         _register_heic_opener()
     with _translate_damage_to_refusal():
-        opened_image = Image.open(io.BytesIO(file_bytes))
-        _check_image_size(opened_image)
-        frame_count = getattr(opened_image, "n_frames", 1)
-    with opened_image:
+        pillow_image = Image.open(io.BytesIO(file_bytes))
+        _check_image_size(pillow_image)
+        frame_count = getattr(pillow_image, "n_frames", 1)
+    with pillow_image:
         if frame_count > max_frames:
             raise Refusal(
                 "extraction_failed",
                 f"The image has {frame_count:,} frames; at most {max_frames:,} are read",
             )
-        yield ImageFile(opened_image, frame_count)
+        yield ImageFile(pillow_image, frame_count)
 
 
 @contextmanager
@@ -141,10 +144,10 @@ def _register_heic_opener() -> None:
     pi_heif.register_heif_opener()
 
 
-def _check_image_size(opened_image: Image.Image) -> None:
-    image_width, image_height = opened_image.size
-    if image_width * image_height > _MAX_FILE_PIXELS:
-        max_million_pixels = _MAX_FILE_PIXELS // 1_000_000
+def _check_image_size(pillow_image: Image.Image) -> None:
+    image_width, image_height = pillow_image.size
+    if image_width * image_height > _MAX_IMAGE_FILE_PIXELS:
+        max_million_pixels = _MAX_IMAGE_FILE_PIXELS // 1_000_000
         raise Refusal(
             "extraction_failed",
             f"The image has {image_width:,} by {image_height:,} pixels; "
@@ -203,54 +206,54 @@ def _detect_rotation(page_picture: Image.Image) -> int:
     return int(orientation_fields["rotate"])
 
 
-def _rotate_word_back(turned_word: PageWord, rotation_degrees: int) -> PageWord:
+def _rotate_word_back(rotated_word: PageWord, rotation_degrees: int) -> PageWord:
     """Return a word of a page that was turned clockwise, where it stands before it was turned."""
     match rotation_degrees:
         case 90:
             return PageWord(
-                turned_word.text,
-                turned_word.top,
-                1 - turned_word.right,
-                turned_word.bottom,
-                1 - turned_word.left,
+                rotated_word.text,
+                rotated_word.top,
+                1 - rotated_word.right,
+                rotated_word.bottom,
+                1 - rotated_word.left,
             )
         case 180:
             return PageWord(
-                turned_word.text,
-                1 - turned_word.right,
-                1 - turned_word.bottom,
-                1 - turned_word.left,
-                1 - turned_word.top,
+                rotated_word.text,
+                1 - rotated_word.right,
+                1 - rotated_word.bottom,
+                1 - rotated_word.left,
+                1 - rotated_word.top,
             )
         case 270:
             return PageWord(
-                turned_word.text,
-                1 - turned_word.bottom,
-                turned_word.left,
-                1 - turned_word.top,
-                turned_word.right,
+                rotated_word.text,
+                1 - rotated_word.bottom,
+                rotated_word.left,
+                1 - rotated_word.top,
+                rotated_word.right,
             )
-    return turned_word
+    return rotated_word
 
 
 def _parse_tesseract_table(
     table_columns: dict[str, list[Any]], page_width: int, page_height: int
 ) -> OcrResult:
-    table_rows = [
-        dict(zip(table_columns, table_row, strict=True))
-        for table_row in zip(*table_columns.values(), strict=True)
+    tesseract_rows = [
+        dict(zip(table_columns, row_values, strict=True))
+        for row_values in zip(*table_columns.values(), strict=True)
     ]
     word_rows = [
-        table_row
-        for table_row in table_rows
-        if table_row["level"] == _TESSERACT_WORD_LEVEL and str(table_row["text"]).strip()
+        row_values
+        for row_values in tesseract_rows
+        if row_values["level"] == _TESSERACT_WORD_LEVEL and str(row_values["text"]).strip()
     ]
     text_lines: list[Line] = []
     last_paragraph_key = None
     for (block_number, paragraph_number, _), line_word_rows in groupby(
-        word_rows, key=_get_line_key
+        word_rows, key=_make_line_key
     ):
-        text_line = _make_line(list(line_word_rows), page_height)
+        text_line = _make_line_of_words(list(line_word_rows), page_height)
         text_line.has_gap_above = (block_number, paragraph_number) != last_paragraph_key
         last_paragraph_key = (block_number, paragraph_number)
         text_lines.append(text_line)
@@ -261,7 +264,7 @@ def _parse_tesseract_table(
     legible_word_rows = [
         word_row
         for word_row in word_rows
-        if float(word_row["conf"]) >= _SURE_CONFIDENCE
+        if float(word_row["conf"]) >= _MIN_SURE_CONFIDENCE
         and _LEGIBLE_WORD_PATTERN.search(str(word_row["text"]))
     ]
     return OcrResult(
@@ -283,14 +286,14 @@ def _make_page_word(word_row: dict[str, Any], page_width: int, page_height: int)
     )
 
 
-def _get_line_key(word_row: dict[str, Any]) -> tuple[int, int, int]:
+def _make_line_key(word_row: dict[str, Any]) -> tuple[int, int, int]:
     return word_row["block_num"], word_row["par_num"], word_row["line_num"]
 
 
-def _make_line(word_rows: list[dict[str, Any]], page_height: int) -> Line:
+def _make_line_of_words(word_rows: list[dict[str, Any]], page_height: int) -> Line:
     line_text = normalize_text(" ".join(str(word_row["text"]).strip() for word_row in word_rows))
-    lowest_pixel = max(word_row["top"] + word_row["height"] for word_row in word_rows)
-    line_bottom = (page_height - lowest_pixel) * _POINTS_PER_PIXEL
+    lowest_pixel_row = max(word_row["top"] + word_row["height"] for word_row in word_rows)
+    line_bottom = (page_height - lowest_pixel_row) * _POINTS_PER_PIXEL
     letter_size = max(word_row["height"] for word_row in word_rows) * _POINTS_PER_PIXEL
     return Line(
         line_text,

@@ -12,12 +12,12 @@ BROKEN_WORD_MARK = "\x02"
 OCR_DPI = 300
 """Resolution at which a page is rendered for OCR."""
 
-MIN_TEXT_CHARACTERS = 10
+MIN_TEXT_LAYER_CHARACTERS = 10
 """By the contract, a page with fewer characters counts as having no text layer."""
 
 # Not normalized: NFKC would turn m² into m2, and 10½ into 101/2.
-_KEPT_SIGNS_PATTERN = re.compile("[²³¹¼-¾⁰-\u209f⅐-⅟↉]")
-_NOISE_CHARACTERS_PATTERN = re.compile(
+_UNNORMALIZED_SIGN_PATTERN = re.compile("[²³¹¼-¾⁰-\u209f⅐-⅟↉]")
+_NOISE_CHARACTER_PATTERN = re.compile(
     "[\x00\x01\x03-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\ufeff\ud800-\udfff]"
 )
 # Longer texts are normalized in blocks: sorting thousands of accents on one letter takes long.
@@ -95,7 +95,7 @@ class RawPage:
 
     @property
     def lacks_text(self) -> bool:
-        return self.character_count < MIN_TEXT_CHARACTERS
+        return self.character_count < MIN_TEXT_LAYER_CHARACTERS
 
 
 def normalize_text(raw_text: str) -> str:
@@ -103,20 +103,24 @@ def normalize_text(raw_text: str) -> str:
     if raw_text.isascii() and raw_text.isprintable():
         return raw_text
     if len(raw_text) > _NORMALIZED_BLOCK_CHARS:
-        block_starts = range(0, len(raw_text), _NORMALIZED_BLOCK_CHARS)
+        block_start_offsets = range(0, len(raw_text), _NORMALIZED_BLOCK_CHARS)
         return "".join(
-            normalize_text(raw_text[block_start : block_start + _NORMALIZED_BLOCK_CHARS])
-            for block_start in block_starts
+            normalize_text(
+                raw_text[block_start_offset : block_start_offset + _NORMALIZED_BLOCK_CHARS]
+            )
+            for block_start_offset in block_start_offsets
         )
-    raw_text = _NOISE_CHARACTERS_PATTERN.sub("", raw_text)
+    raw_text = _NOISE_CHARACTER_PATTERN.sub("", raw_text)
     if unicodedata.is_normalized("NFKC", raw_text):
         return raw_text
-    kept_signs = _KEPT_SIGNS_PATTERN.findall(raw_text)
+    unnormalized_signs = _UNNORMALIZED_SIGN_PATTERN.findall(raw_text)
     normalized_pieces = [
         unicodedata.normalize("NFKC", text_piece)
-        for text_piece in _KEPT_SIGNS_PATTERN.split(raw_text)
+        for text_piece in _UNNORMALIZED_SIGN_PATTERN.split(raw_text)
     ]
     return normalized_pieces[0] + "".join(
-        kept_sign + text_piece
-        for kept_sign, text_piece in zip(kept_signs, normalized_pieces[1:], strict=True)
+        unnormalized_sign + text_piece
+        for unnormalized_sign, text_piece in zip(
+            unnormalized_signs, normalized_pieces[1:], strict=True
+        )
     )

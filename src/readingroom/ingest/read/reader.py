@@ -31,9 +31,9 @@ from readingroom.ingest.read.formats.detect import (
     FileFormat,
     detect_format,
 )
-from readingroom.ingest.read.page import MIN_TEXT_CHARACTERS, PageUnreadable, RawPage
+from readingroom.ingest.read.page import MIN_TEXT_LAYER_CHARACTERS, PageUnreadable, RawPage
 from readingroom.ingest.structure import layout
-from readingroom.ingest.structure.page_labels import find_printed_labels
+from readingroom.ingest.structure.page_labels import find_page_labels
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -43,7 +43,7 @@ MIN_LEGIBLE_WORDS = 5
 """A file of pictures is read when OCR is sure of this many words on the probed pages."""
 
 # Imported when they are needed: every file has a process of its own, which else would import all.
-_READER_REFERENCE_BY_FORMAT: dict[FileFormat, str] = {
+_READER_REFERENCES_BY_FORMAT: dict[FileFormat, str] = {
     "docx": "readingroom.ingest.read.formats.office.word:read_docx",
     "doc": "readingroom.ingest.read.formats.office.compound:read_doc",
     "odt": "readingroom.ingest.read.formats.office.opendocument:read_odt",
@@ -58,9 +58,9 @@ _READER_REFERENCE_BY_FORMAT: dict[FileFormat, str] = {
     "zip": "readingroom.ingest.read.contained:read_zip",
 }
 # Imported for policies alone.
-_SECTIONS_MODULE = "readingroom.ingest.structure.sections"
+_SECTIONS_MODULE_NAME = "readingroom.ingest.structure.sections"
 _PAGES_PER_REPORT = 20
-_OCR_OFF_NOTE = "The page has no text layer, and OCR is off (ENABLE_OCR)"
+_OCR_IS_OFF_NOTE = "The page has no text layer, and OCR is off (ENABLE_OCR)"
 _RENDERING_NOTE = "The page has no text layer, and the file is named like a rendering"
 
 
@@ -88,11 +88,11 @@ def render_page(
     picture_format: PictureFormat = "png",
 ) -> bytes:
     """Return one page of a file as a lossless picture; raise a `Refusal` if it cannot be shown."""
-    render_image = (
+    render_page_image = (
         _render_pdf_page if _is_pdf_with_pages(file_bytes, file_name) else _render_image_file_page
     )
     try:
-        page_image = render_image(file_bytes, page_number - 1, dpi, read_options)
+        page_image = render_page_image(file_bytes, page_number - 1, dpi, read_options)
     except PageUnreadable as failure:
         raise Refusal(
             "extraction_failed", f"Page {page_number} cannot be shown: {failure}"
@@ -121,8 +121,8 @@ def find_page_words(
         with pdf.open_pdf(file_bytes, read_options.max_pages) as pdf_document:
             if page_number > len(pdf_document):
                 raise PageUnreadable(f"the file has {len(pdf_document)} pages")
-            page_words = pdf.read_words(pdf_document, page_number - 1)
-            if sum(len(page_word.text) for page_word in page_words) >= MIN_TEXT_CHARACTERS:
+            page_words = pdf.read_page_words(pdf_document, page_number - 1)
+            if sum(len(page_word.text) for page_word in page_words) >= MIN_TEXT_LAYER_CHARACTERS:
                 return page_words
             page_picture = pdf.render_page(pdf_document, page_number - 1, read_options.max_pixels)
             return _recognize_words(page_picture, read_options)
@@ -159,7 +159,7 @@ def assemble_document(
     if not text_flow.text.strip():
         raise Refusal("no_content", _explain_no_text(raw_pages))
     document_sections: tuple[DocumentSection, ...] = (
-        import_reference(f"{_SECTIONS_MODULE}:find_sections")(text_flow)
+        import_reference(f"{_SECTIONS_MODULE_NAME}:find_sections")(text_flow)
         if read_options.find_sections
         else ()
     )
@@ -172,7 +172,7 @@ def assemble_document(
         pages=tuple(
             _make_document_page(raw_page, page_label, page_index, text_flow)
             for page_index, (raw_page, page_label) in enumerate(
-                zip(raw_pages, find_printed_labels(raw_pages), strict=True)
+                zip(raw_pages, find_page_labels(raw_pages), strict=True)
             )
         ),
         sections=document_sections,
@@ -200,7 +200,7 @@ def _read_raw_pages(
         return _read_pdf(file_bytes, file_name, read_options, report_progress)
     if file_format in IMAGE_FORMATS:
         return _read_image(file_bytes, file_name, read_options, report_progress)
-    read_pages = import_reference(_READER_REFERENCE_BY_FORMAT[file_format])
+    read_pages = import_reference(_READER_REFERENCES_BY_FORMAT[file_format])
     raw_pages: list[RawPage] = read_pages(file_bytes, file_name, read_options)
     if len(raw_pages) > read_options.max_pages:
         raise Refusal(
@@ -234,14 +234,14 @@ def _read_pdf(
         def render_scanned_page(scanned_page: RawPage) -> Image:
             return pdf.render_page(pdf_document, scanned_page.number - 1, read_options.max_pixels)
 
-        textless_pages = [raw_page for raw_page in raw_pages if raw_page.lacks_text]
+        raw_pages_without_text = [raw_page for raw_page in raw_pages if raw_page.lacks_text]
         scan_reader = _ScanReader(
-            textless_pages,
+            raw_pages_without_text,
             render_scanned_page,
             file_name,
             read_options,
             report_progress,
-            steps_before=page_count,
+            earlier_step_count=page_count,
         )
         average_image_ratio = _compute_average_image_ratio(raw_pages, read_options)
         if average_image_ratio > read_options.image_ratio_threshold and scan_reader.has_no_text(
@@ -293,7 +293,7 @@ def _render_pdf_page(
         if page_index >= len(pdf_document):
             raise PageUnreadable(f"the file has {len(pdf_document)} pages")
         return pdf.render_page(
-            pdf_document, page_index, read_options.max_pixels, dpi, in_grey=False
+            pdf_document, page_index, read_options.max_pixels, dpi, is_grey=False
         )
 
 
@@ -333,20 +333,20 @@ class _ScanReader:
     def __init__(
         self,
         raw_pages: Sequence[RawPage],
-        render_picture: Callable[[RawPage], Image],
+        render_page: Callable[[RawPage], Image],
         file_name: str,
         read_options: ReadOptions,
         report_progress: ReportProgressSync,
-        steps_before: int = 0,
+        earlier_step_count: int = 0,
     ) -> None:
         self.is_rendering = is_named_like_rendering(file_name)
         self._raw_pages = raw_pages
-        self._render_page = render_picture
+        self._render_page = render_page
         self._read_options = read_options
         self._report_progress = report_progress
-        self._steps_before = steps_before
+        self._earlier_step_count = earlier_step_count
         """Steps that were reported before the first page here."""
-        self._legible_count_by_page: dict[int, int | None] = {}
+        self._legible_word_counts_by_page: dict[int, int | None] = {}
 
     def has_no_text(
         self, skip_rule: ImageSkipRule, probed_page_count: int = PROBED_PAGE_COUNT
@@ -355,7 +355,7 @@ class _ScanReader:
         if skip_rule == "ratio" or self.is_rendering:
             return True
         legible_word_counts = [
-            self._recognize_page_and_report(raw_page)
+            self._count_legible_words_and_report(raw_page)
             for raw_page in self._raw_pages[:probed_page_count]
         ]
         # None: OCR was not possible, so nobody knows that there are no words.
@@ -367,23 +367,32 @@ class _ScanReader:
     def recognize_all_pages(self) -> None:
         """Add the words that OCR finds to every raw_page."""
         for raw_page in self._raw_pages:
-            self._recognize_page_and_report(raw_page)
+            self._count_legible_words_and_report(raw_page)
 
-    def _recognize_page_and_report(self, raw_page: RawPage) -> int | None:
-        if raw_page.number not in self._legible_count_by_page:
-            self._legible_count_by_page[raw_page.number] = self._recognize_page(raw_page)
-            done_count, page_count = len(self._legible_count_by_page), len(self._raw_pages)
-            progress_message = f"OCR of page {raw_page.number}, {done_count} of {page_count}"
-            steps_done = self._steps_before + done_count
-            self._report_progress(steps_done, self._steps_before + page_count, progress_message)
-        return self._legible_count_by_page[raw_page.number]
+    def _count_legible_words_and_report(self, raw_page: RawPage) -> int | None:
+        if raw_page.number not in self._legible_word_counts_by_page:
+            self._legible_word_counts_by_page[raw_page.number] = (
+                self._recognize_and_count_legible_words(raw_page)
+            )
+            recognized_page_count, page_count = (
+                len(self._legible_word_counts_by_page),
+                len(self._raw_pages),
+            )
+            progress_message = (
+                f"OCR of page {raw_page.number}, {recognized_page_count} of {page_count}"
+            )
+            done_step_count = self._earlier_step_count + recognized_page_count
+            self._report_progress(
+                done_step_count, self._earlier_step_count + page_count, progress_message
+            )
+        return self._legible_word_counts_by_page[raw_page.number]
 
-    def _recognize_page(self, raw_page: RawPage) -> int | None:
+    def _recognize_and_count_legible_words(self, raw_page: RawPage) -> int | None:
         """Add the words of a raw_page; return how many are legible, or None without OCR."""
         if raw_page.reading_note:  # the page itself is damaged
             return None
         if self.is_rendering or not self._read_options.enable_ocr:
-            raw_page.reading_note = _RENDERING_NOTE if self.is_rendering else _OCR_OFF_NOTE
+            raw_page.reading_note = _RENDERING_NOTE if self.is_rendering else _OCR_IS_OFF_NOTE
             return None
         from readingroom.ingest.read import ocr
 
@@ -408,8 +417,8 @@ def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
 
 def _find_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
     """Return how the text was extracted; pages without text do not count."""
-    reading_methods = {raw_page.method for raw_page in raw_pages if raw_page.lines}
-    return reading_methods.pop() if len(reading_methods) == 1 else "mixed"
+    page_methods = {raw_page.method for raw_page in raw_pages if raw_page.lines}
+    return page_methods.pop() if len(page_methods) == 1 else "mixed"
 
 
 def _make_document_page(
@@ -435,7 +444,7 @@ def _make_chunks(
     """Yield the chunks of each section in turn, so that none crosses a section's start."""
     chunk_index = 0
     if document_sections:
-        find_passage_kind = import_reference(f"{_SECTIONS_MODULE}:find_passage_kind")
+        find_passage_kind = import_reference(f"{_SECTIONS_MODULE_NAME}:find_passage_kind")
     for section_start_offset, section_end_offset, document_section in _iterate_section_spans(
         len(text_flow.text), document_sections
     ):

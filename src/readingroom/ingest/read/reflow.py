@@ -14,9 +14,9 @@ _BODY_LETTER_SIZE = 10.0
 _HEADING_LETTER_SIZES = (18.0, 15.0, 13.0, 12.0, 12.0, 12.0)
 _LEFT_MARGIN = 72.0
 # In heights of a line's letters.
-_LINE_DISTANCE = 2.0
+_LINE_DISTANCE_RATIO = 2.0
 # Share of a page's height that its lines take, so that none is taken for a header or footer.
-_BODY_HEIGHT_SHARE = 0.75
+_LINES_HEIGHT_SHARE = 0.75
 
 
 class PageBuilder:
@@ -45,8 +45,8 @@ class PageBuilder:
 
     def add_row(self, cell_texts: Iterable[str], is_first_row: bool = False) -> None:
         """Add a row of a table; empty cells are left out."""
-        clean_cells = [" ".join(normalize_text(cell_text).split()) for cell_text in cell_texts]
-        row_text = CELL_SEPARATOR.join(cell_text for cell_text in clean_cells if cell_text)
+        clean_cell_texts = [" ".join(normalize_text(cell_text).split()) for cell_text in cell_texts]
+        row_text = CELL_SEPARATOR.join(cell_text for cell_text in clean_cell_texts if cell_text)
         if row_text:
             self._page_lines.append(
                 Line(row_text, _LEFT_MARGIN, 0.0, _BODY_LETTER_SIZE, False, 0.0, is_first_row)
@@ -70,10 +70,12 @@ class PageBuilder:
 
 def _set_line_positions(page_lines: Sequence[Line]) -> float:
     """Give each line a place below the one before it; return the height of the page."""
-    body_height = sum(page_line.letter_height * _LINE_DISTANCE for page_line in page_lines)
-    page_height = body_height / _BODY_HEIGHT_SHARE
-    line_bottom = page_height * (1 + _BODY_HEIGHT_SHARE) / 2
+    height_of_lines = sum(
+        page_line.letter_height * _LINE_DISTANCE_RATIO for page_line in page_lines
+    )
+    page_height = height_of_lines / _LINES_HEIGHT_SHARE
+    line_bottom = page_height * (1 + _LINES_HEIGHT_SHARE) / 2
     for page_line in page_lines:
-        line_bottom -= page_line.letter_height * _LINE_DISTANCE
+        line_bottom -= page_line.letter_height * _LINE_DISTANCE_RATIO
         page_line.bottom = page_line.last_bottom = line_bottom
     return page_height

@@ -52,18 +52,18 @@ WORKER_COMMAND = (
     "import gc; gc.disable(); from readingroom.ingest.read.worker import main; main()",
 )
 
-_ERROR_CLASSES: dict[RefusalCode, type[KnowledgeError]] = {
+_ERROR_CLASSES_BY_REFUSAL_CODE: dict[RefusalCode, type[KnowledgeError]] = {
     "unsupported_file_type": UnsupportedFileType,
     "extraction_failed": ExtractionFailed,
     "no_content": NoContent,
     "no_chunks": NoChunks,
 }
 # Exit status of Python after an exception; C libraries exit in other ways.
-_EXCEPTION_STATUS = 1
+_UNCAUGHT_EXCEPTION_EXIT_STATUS = 1
 # How often it is looked at what a process and its children take.
-_LIMIT_CHECK_SECONDS = 1.0
+_SECONDS_BETWEEN_LIMIT_CHECKS = 1.0
 # Of the standard error of a process that failed unexpectedly.
-_MAX_LOGGED_BYTES = 8_000
+_MAX_LOGGED_TRACEBACK_BYTES = 8_000
 
 _log = logging.getLogger("readingroom.ingest")
 
@@ -121,7 +121,7 @@ class ConfinedReader:
         read_options: ReadOptions,
         report_progress: ReportProgress,
     ) -> Document | SkippedFile:
-        """Return the document in a file, or `SkippedFile`; raise what `_ERROR_CLASSES` lists."""
+        """Return the document in a file, or `SkippedFile`; raise the error of a refusal."""
         worker_message = await self._run_job(
             input_file, Job(file_name, read_options), report_progress
         )
@@ -166,7 +166,7 @@ class ConfinedReader:
         """
         reading_job = Job(file_name, read_options, "unpack")
         async with self._scratch_folders.make_scratch_folder() as scratch_folder:
-            worker_message = await self._run_job_in(
+            worker_message = await self._run_job_in_folder(
                 scratch_folder, input_file, reading_job, no_progress
             )
             yield tuple(
@@ -183,9 +183,11 @@ class ConfinedReader:
     ) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
         async with self._scratch_folders.make_scratch_folder() as scratch_folder:
-            return await self._run_job_in(scratch_folder, input_file, reading_job, report_progress)
+            return await self._run_job_in_folder(
+                scratch_folder, input_file, reading_job, report_progress
+            )
 
-    async def _run_job_in(
+    async def _run_job_in_folder(
         self,
         scratch_folder: str,
         input_file: FileIO,
@@ -225,7 +227,7 @@ class ConfinedReader:
         )
         reading_job = replace(reading_job, parent_id=os.getpid(), confinement=confinement)
         with (
-            _open_for_reading(input_file) as stdin_file,
+            _reopen_for_reading(input_file) as stdin_file,
             _open_stderr_file(scratch_folder, "wb") as stderr_file,
         ):
             worker_process = await anyio.open_process(
@@ -274,15 +276,15 @@ class ConfinedReader:
     ) -> bytes:
         """Return the next line of output, and kill the process if it takes too much meanwhile."""
         while True:
-            with anyio.move_on_after(_LIMIT_CHECK_SECONDS):
+            with anyio.move_on_after(_SECONDS_BETWEEN_LIMIT_CHECKS):
                 return await output_stream.receive_until(b"\n", self._limits.answer_bytes)
             if await anyio.to_thread.run_sync(
-                self._exceeds_limits, worker_process.pid, scratch_folder
+                self._has_exceeded_limits, worker_process.pid, scratch_folder
             ):
                 _log.warning("a process that reads a file took too much memory or disk: killed")
                 _kill_process_group(worker_process)
 
-    def _exceeds_limits(self, process_group_id: int, scratch_folder: str) -> bool:
+    def _has_exceeded_limits(self, process_group_id: int, scratch_folder: str) -> bool:
         return (
             measure_process_group_memory(process_group_id) > self._limits.group_memory_bytes
             or measure_folder_bytes(scratch_folder) > self._limits.scratch_bytes
@@ -303,7 +305,7 @@ class ConfinedReader:
                 f"Reading the file took more than {self._limits.cpu_seconds} processor seconds, "
                 "or too much memory or disk"
             )
-        if exit_status != _EXCEPTION_STATUS:
+        if exit_status != _UNCAUGHT_EXCEPTION_EXIT_STATUS:
             exit_cause = (
                 signal.Signals(-exit_status).name
                 if exit_status < 0
@@ -314,14 +316,14 @@ class ConfinedReader:
                 "it is damaged, or needs too much memory"
             )
         with _open_stderr_file(scratch_folder, "rb") as stderr_file:
-            stderr_file.seek(max(0, stderr_file.seek(0, os.SEEK_END) - _MAX_LOGGED_BYTES))
+            stderr_file.seek(max(0, stderr_file.seek(0, os.SEEK_END) - _MAX_LOGGED_TRACEBACK_BYTES))
             worker_traceback = stderr_file.read().decode("utf-8", "replace")
         _log.error("a file could not be read because of an unexpected error:\n%s", worker_traceback)
         raise ExtractionFailed("The file cannot be read; the server's log has the reason")
 
 
 @contextmanager
-def _open_for_reading(input_file: FileIO) -> Iterator[FileIO]:
+def _reopen_for_reading(input_file: FileIO) -> Iterator[FileIO]:
     """Open an open file a second time, from its start and for reading alone.
 
     The process could else change the copy that is kept after it has been read.
@@ -345,7 +347,7 @@ def _open_stderr_file(scratch_folder: str, open_mode: Literal["rb", "wb"]) -> IO
 
 def make_error_from_refusal(refusal_code: RefusalCode, refusal_message: str) -> KnowledgeError:
     """Return the error that callers see for a refusal inside the sandbox."""
-    return _ERROR_CLASSES[refusal_code](refusal_message)
+    return _ERROR_CLASSES_BY_REFUSAL_CODE[refusal_code](refusal_message)
 
 
 def _kill_process_group(worker_process: Process) -> None:

@@ -61,12 +61,12 @@ class ScratchFolders:
 
     def _delete_unlocked_folders(self) -> None:
         for scratch_folder in self._parent_folder.glob(f"{_SCRATCH_FOLDER_PREFIX}*"):
-            with suppress(OSError), _lock_if_free(scratch_folder):
+            with suppress(OSError), _lock_folder_if_free(scratch_folder):
                 shutil.rmtree(scratch_folder)
 
 
 @contextmanager
-def _lock_if_free(scratch_folder: Path) -> Iterator[None]:
+def _lock_folder_if_free(scratch_folder: Path) -> Iterator[None]:
     """Hold the lock on a folder; raise `BlockingIOError` if another process does."""
     lock_descriptor = os.open(scratch_folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:

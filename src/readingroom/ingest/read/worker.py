@@ -22,7 +22,7 @@ from readingroom.ingest.document import ContainedEntry, Document, Refusal
 from readingroom.ingest.read.job import Job
 from readingroom.ingest.read.reader import find_page_words, read_file, render_page
 
-_PARENT_CHECK_SECONDS = 0.5
+_SECONDS_BETWEEN_PARENT_CHECKS = 0.5
 
 
 def main() -> None:
@@ -35,16 +35,16 @@ def main() -> None:
     confine_process(reading_job.confinement)
     if hasattr(os, "killpg"):  # not on Windows, where the end of the server goes unnoticed
         threading.Thread(
-            target=exit_with_parent, args=(reading_job.parent_id,), daemon=True
+            target=kill_group_after_parent, args=(reading_job.parent_id,), daemon=True
         ).start()
     with _open_private_output() as output_pipe:
         _write_message(output_pipe, **_run_job(reading_job, output_pipe))
 
 
-def exit_with_parent(parent_id: int) -> None:
+def kill_group_after_parent(parent_process_id: int) -> None:
     """Kill this process and its group as soon as the server that started it is gone."""
-    while os.getppid() == parent_id:
-        time.sleep(_PARENT_CHECK_SECONDS)
+    while os.getppid() == parent_process_id:
+        time.sleep(_SECONDS_BETWEEN_PARENT_CHECKS)
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
@@ -61,9 +61,9 @@ def _run_job(reading_job: Job, output_pipe: IO[str]) -> dict[str, Any]:
     """Return the fields of the message that ends the job."""
 
     def report_progress(
-        done_steps: float, total_steps: float | None, progress_message: str | None
+        done_step_count: float, total_step_count: float | None, progress_message: str | None
     ) -> None:
-        _write_message(output_pipe, progress=[done_steps, total_steps, progress_message])
+        _write_message(output_pipe, progress=[done_step_count, total_step_count, progress_message])
 
     try:
         file_bytes = sys.stdin.buffer.read()
@@ -93,8 +93,8 @@ def _run_job(reading_job: Job, output_pipe: IO[str]) -> dict[str, Any]:
     # Raised by Python at RLIMIT_AS. Where a C library meets the limit, the process ends instead.
     except MemoryError:
         return {"refusal": ["extraction_failed", "Reading the file takes too much memory"]}
-    field_name = "document" if isinstance(read_result, Document) else "skipped_file"
-    return {field_name: asdict(read_result)}
+    message_field_name = "document" if isinstance(read_result, Document) else "skipped_file"
+    return {message_field_name: asdict(read_result)}
 
 
 def _unpack_contained_files(file_bytes: bytes, file_name: str) -> list[dict[str, str]]:
@@ -102,13 +102,13 @@ def _unpack_contained_files(file_bytes: bytes, file_name: str) -> list[dict[str,
     list_contained_files = import_reference(
         "readingroom.ingest.read.contained:list_contained_files"
     )
-    unpacked_files = []
+    unpacked_entries = []
     for file_index, contained_file in enumerate(list_contained_files(file_bytes, file_name)):
         # Never under a name that the file itself chose.
-        unpacked_file = ContainedEntry(contained_file.name, f"contained-{file_index}")
-        Path(unpacked_file.scratch_name).write_bytes(contained_file.content)
-        unpacked_files.append(asdict(unpacked_file))
-    return unpacked_files
+        unpacked_entry = ContainedEntry(contained_file.name, f"contained-{file_index}")
+        Path(unpacked_entry.scratch_name).write_bytes(contained_file.content)
+        unpacked_entries.append(asdict(unpacked_entry))
+    return unpacked_entries
 
 
 def _write_message(output_pipe: IO[str], **worker_message: Any) -> None:

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from readingroom.ingest.structure.headings import TITLE_PATTERN
+from readingroom.ingest.structure.headings import TITLE_REGEX
 from readingroom.ingest.structure.typography import Typography
 
 # Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, H.4, ESD13a, AR-UA-ST1, H&D1, HG2-36.
@@ -42,25 +42,25 @@ _HEADING_KIND_REGEX = _make_both_cases_regex(
     *("Generic", "Overarching", "Proposed", "Site-Specific", "Specific", "Minerals", "Waste"),
     *("Village", "Town Centre", "Borough-wide", "District-wide", "City-wide", "Key"),
 )
-_KINDS_OF_SITE = _make_both_cases_regex(
+_SITE_KIND_REGEX = _make_both_cases_regex(
     *("Strategic", "Housing", "Employment", "Mixed Use", "Mixed-Use", "Opportunity", "Key"),
     *("Development", "Regeneration", "Allocated"),
 )
-_SITE_WORDS = rf"(?:{_KINDS_OF_SITE} )?{_make_both_cases_regex('Site')}"
-_POLICY_WORDS = (
+_SITE_WORD_REGEX = rf"(?:{_SITE_KIND_REGEX} )?{_make_both_cases_regex('Site')}"
+_POLICY_WORD_REGEX = (
     rf"(?:{_HEADING_KIND_REGEX}\s+)*{_make_both_cases_regex('Policy')}"
     # A plan of several councils may have letters before the word: `AB Allocation 3`.
-    rf"|(?:[A-Z]{{2,4}} )?(?:{_KINDS_OF_SITE} )?(?:{_make_both_cases_regex('Site')} )?"
+    rf"|(?:[A-Z]{{2,4}} )?(?:{_SITE_KIND_REGEX} )?(?:{_make_both_cases_regex('Site')} )?"
     rf"{_make_both_cases_regex('Allocation')}"
 )
-_TOPIC_WORDS = (
+_TOPIC_WORD_REGEX = (
     r"(?i:housing|employment|environment(?:al)?|transport|design|retail|econom(?:y|ic)|heritage"
     r"|infrastructure|community|general|delivery|neighbourhood|planning|rural|urban)"
 )
 POLICY_HEADING_PATTERN = re.compile(
     # Headings of all kinds may be numbered.
     r"(?P<section>\d{1,2}(?:\.\d{1,3}){0,3}\.?\s+)?"
-    rf"(?:(?P<topic>{_TOPIC_WORDS})\s+)?(?P<word>{_POLICY_WORDS})(?:\s+|\s*[:–—]\s*)"
+    rf"(?:(?P<topic>{_TOPIC_WORD_REGEX})\s+)?(?P<word>{_POLICY_WORD_REGEX})(?:\s+|\s*[:–—]\s*)"
     rf"(?:(?i:no\.?|number)\s+)?"
     rf"(?P<number>{_CODE_REGEX}(?:\s?\((?:\d{{1,2}}|[A-Za-z]|[ivx]{{2,4}})\))?(?![-/]\d)|{_WORDED_CODE_REGEX}"
     rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}|{_SPELT_NUMBER_REGEX}"
@@ -70,24 +70,24 @@ POLICY_HEADING_PATTERN = re.compile(
     # What kind of policy it is may stand between its code and its title.
     rf"(?![\w/])\*?(?:\s*\((?P<continued>(?i:cont)(?s:.*))|\s*\((?P<bracketed>[A-Z][^()]{{4,100}})\)"
     rf"|\s*[:–—]\s*(?P<uncapped>[a-z](?s:.*))"
-    rf"|(?:\s*\([A-Za-z -]{{5,30}}\))?{TITLE_PATTERN})"
+    rf"|(?:\s*\([A-Za-z -]{{5,30}}\))?{TITLE_REGEX})"
 )
-_CODE_OF_NO_POLICY = (
+_NO_POLICY_CODE_LOOKAHEAD = (
     r"(?!(?:ANNEX|PART|TABLE|BOX|STEP|NOTE|PHASE|STAGE|ZONE|FIGURE|MAP|PPS|PPG|MPS)\b)"
 )
 CODE_HEADING_PATTERN = re.compile(
-    rf"{_CODE_OF_NO_POLICY}"
+    rf"{_NO_POLICY_CODE_LOOKAHEAD}"
     rf"(?P<number>{_CODE_REGEX})(?:\s*[:–—-]\s*|\.?\s+)(?P<title>[A-Z“‘](?s:.*))"
 )
 # Plans may have another word for what is a policy: `Strategy 9 – A new town`.
 _POLICY_SYNONYMS = ("Strategy", "Proposal")
 _POLICY_SYNONYM_REGEX = _make_both_cases_regex(*_POLICY_SYNONYMS)
 _SYNONYM_HEADING_PATTERN = re.compile(
-    rf"(?P<word>{_POLICY_SYNONYM_REGEX})\s+(?P<number>{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?![\w/]){TITLE_PATTERN}"
+    rf"(?P<word>{_POLICY_SYNONYM_REGEX})\s+(?P<number>{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?![\w/]){TITLE_REGEX}"
 )
 SITE_HEADING_PATTERN = re.compile(
-    rf"(?P<word>{_SITE_WORDS})\s+(?P<number>(?:{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?:\s?\([a-z]\))?)(?![\w/])"
-    rf"{TITLE_PATTERN}"
+    rf"(?P<word>{_SITE_WORD_REGEX})\s+(?P<number>(?:{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?:\s?\([a-z]\))?)(?![\w/])"
+    rf"{TITLE_REGEX}"
 )
 # A title at the left of a bar, and the code at its right.
 TITLE_BEFORE_CODE_PATTERN = re.compile(
@@ -101,7 +101,7 @@ _WORD_BEFORE_POLICY_PATTERN = re.compile(
     r"|emerging|(?:implement|deliver|monitor|support|apply|explain)ing",
     re.IGNORECASE,
 )
-CODE_ALONE_PATTERN = re.compile(rf"{_CODE_OF_NO_POLICY}(?P<number>{_CODE_REGEX})")
+CODE_ALONE_PATTERN = re.compile(rf"{_NO_POLICY_CODE_LOOKAHEAD}(?P<number>{_CODE_REGEX})")
 _POLICY_MENTION_PATTERN = re.compile(
     r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})(?:[/&-][A-Z]{1,5})*[ ./-]?\d"
 )
@@ -120,7 +120,7 @@ _SYNONYM_CODE_PATTERN = re.compile(
 )
 _FIRST_NUMBER_PATTERN = re.compile(r"0?1(?:[./-]0?1)?")
 _LEADING_LETTERS_PATTERN = re.compile(r"[A-Z]+")
-_RULING_WORD_PATTERN = re.compile(
+_REQUIREMENT_WORD_PATTERN = re.compile(
     r"\b(?:will|shall|must|should|permitted|required|refused|supported|resisted|allocated)\b"
 )
 _MONITORING_LABEL_PATTERN = re.compile(
@@ -133,12 +133,12 @@ _POLICY_WORD_PATTERN = re.compile(r"\bpolic(?:y|ies)\b", re.IGNORECASE)
 _TITLE_PAGE_COUNT = 2
 # Of codes of one look without "Policy", and of that word in the text: with fewer they are others'.
 _MIN_FAMILY_CODES = 4
-_MIN_POLICY_WORDS = 3
-_MAX_CONTENTS_CHARS = 500
+_MIN_POLICY_MENTIONS = 3
+_MAX_CONTENTS_LINE_CHARS = 500
 # Lines below a code in which a policy says what will be permitted.
-_LINES_SEARCHED_FOR_RULE = 12
+_LINES_SEARCHED_FOR_REQUIREMENT = 12
 # Lines below a code in which a table of monitoring names its columns.
-_LINES_SEARCHED_FOR_LABEL = 4
+_LINES_SEARCHED_FOR_MONITORING = 4
 
 
 def find_named_prefixes(document_text: str) -> set[str]:
@@ -167,7 +167,7 @@ class _CodeLine:
     """Whether it is bold, its size, and what stands between letters and number."""
 
     @property
-    def code(self) -> tuple[str, str]:
+    def letters_and_number(self) -> tuple[str, str]:
         return self.letters, self.number
 
 
@@ -193,14 +193,17 @@ def find_code_families(typography: Typography, document_text: str) -> list[CodeF
     opening_text = " ".join(
         flow_line.line.text for flow_line in typography.lines if flow_line.page <= _TITLE_PAGE_COUNT
     )
-    is_plan = _PLAN_WORD_PATTERN.search(opening_text[:5_000]) is not None
-    if not is_plan or len(_POLICY_WORD_PATTERN.findall(document_text)) < _MIN_POLICY_WORDS:
+    is_titled_as_plan = _PLAN_WORD_PATTERN.search(opening_text[:5_000]) is not None
+    if (
+        not is_titled_as_plan
+        or len(_POLICY_WORD_PATTERN.findall(document_text)) < _MIN_POLICY_MENTIONS
+    ):
         return []
     code_lines_by_look: defaultdict[tuple[bool, int, str], list[_CodeLine]] = defaultdict(list)
     for code_line in _iterate_code_lines(typography):
         code_lines_by_look[code_line.look].append(code_line)
     listed_codes = _list_codes_of_contents(typography)
-    sibling_codes = _list_codes_among_policies_of_contents(typography)
+    codes_listed_among_policies = _list_codes_among_policies_of_contents(typography)
     code_families: list[CodeFamily] = []
     for (is_bold, letter_size, _), code_lines in code_lines_by_look.items():
         family_letters = {
@@ -210,27 +213,29 @@ def find_code_families(typography: Typography, document_text: str) -> list[CodeF
         }
         boxed_letters = _find_boxed_letters(typography, code_lines)
         family_letters |= boxed_letters | _find_listed_letters(
-            {code_line.code for code_line in code_lines}, listed_codes
+            {code_line.letters_and_number for code_line in code_lines}, listed_codes
         )
         family_lines = [
             code_line for code_line in code_lines if code_line.letters in family_letters
         ]
-        codes = {code_line.code for code_line in family_lines}
-        ruling_codes = {
-            code_line.code
+        family_codes = {code_line.letters_and_number for code_line in family_lines}
+        codes_above_requirements = {
+            code_line.letters_and_number
             for code_line in family_lines
-            if is_above_rule_sentence(typography, code_line.line_index)
+            if is_above_requirement(typography, code_line.line_index)
         }
-        if len(codes) >= _MIN_FAMILY_CODES and 3 * len(ruling_codes) >= 2 * len(codes):
+        if len(family_codes) >= _MIN_FAMILY_CODES and 3 * len(codes_above_requirements) >= 2 * len(
+            family_codes
+        ):
             code_families.append(
                 CodeFamily(
-                    {get_code_letters(letters) for letters, _ in codes},
+                    {get_code_letters(letters) for letters, _ in family_codes},
                     {
                         get_code_letters(letters)
-                        for letters in _find_listed_letters(codes, listed_codes)
+                        for letters in _find_listed_letters(family_codes, listed_codes)
                     },
                     (is_bold, letter_size),
-                    family_letters <= boxed_letters or codes <= sibling_codes,
+                    family_letters <= boxed_letters or family_codes <= codes_listed_among_policies,
                 )
             )
     return code_families
@@ -242,7 +247,7 @@ def _list_codes_of_contents(typography: Typography) -> set[tuple[str, str]]:
         (code_match["letters"].upper(), code_match["number"])
         for line_index in typography.contents_line_indexes
         for code_match in _LISTED_CODE_PATTERN.finditer(
-            typography.lines[line_index].line.text[:_MAX_CONTENTS_CHARS]
+            typography.lines[line_index].line.text[:_MAX_CONTENTS_LINE_CHARS]
         )
     }
 
@@ -255,16 +260,16 @@ def _list_codes_among_policies_of_contents(typography: Typography) -> set[tuple[
     contents_lines = [
         typography.lines[line_index].line for line_index in typography.contents_line_indexes
     ]
-    policy_lefts = {
+    left_edges_of_policies = {
         round(line.left)
         for line in contents_lines
-        if POLICY_HEADING_PATTERN.match(line.text[:_MAX_CONTENTS_CHARS])
+        if POLICY_HEADING_PATTERN.match(line.text[:_MAX_CONTENTS_LINE_CHARS])
     } - {round(min((line.left for line in contents_lines), default=0.0))}
     return {
         (code_match["letters"].upper(), code_match["number"])
         for line in contents_lines
-        if round(line.left) in policy_lefts
-        and (code_match := _LISTED_CODE_PATTERN.match(line.text[:_MAX_CONTENTS_CHARS]))
+        if round(line.left) in left_edges_of_policies
+        and (code_match := _LISTED_CODE_PATTERN.match(line.text[:_MAX_CONTENTS_LINE_CHARS]))
     }
 
 
@@ -288,7 +293,7 @@ def _find_listed_letters(
 
 def _find_boxed_letters(typography: Typography, code_lines: Sequence[_CodeLine]) -> set[str]:
     """Return the letters of codes all of which head boxes with their text, enough of one look."""
-    box_looks = [_measure_box_look(typography, code_line.line_index) for code_line in code_lines]
+    box_looks = [_find_box_look(typography, code_line.line_index) for code_line in code_lines]
     counts_by_box_look = Counter(box_look for box_look in box_looks if box_look is not None)
     if not counts_by_box_look or counts_by_box_look.most_common(1)[0][1] < _MIN_FAMILY_CODES:
         return set()
@@ -305,18 +310,18 @@ def find_boxed_prefixes(typography: Typography, policy_line_indexes: Iterable[in
     Where many policies stand in boxes of one look, a box that begins with a mere code is another.
     """
     counts_by_box_look = Counter(
-        _measure_box_look(typography, line_index) for line_index in policy_line_indexes
+        _find_box_look(typography, line_index) for line_index in policy_line_indexes
     )
     return {
         get_code_letters(typography.lines[code_line.line_index].line.text)
         for code_line in _iterate_code_lines(typography)
-        if (box_look := _measure_box_look(typography, code_line.line_index)) is not None
+        if (box_look := _find_box_look(typography, code_line.line_index)) is not None
         and counts_by_box_look[box_look] >= _MIN_FAMILY_CODES
-        and is_above_rule_sentence(typography, code_line.line_index)
+        and is_above_requirement(typography, code_line.line_index)
     }
 
 
-def _measure_box_look(typography: Typography, line_index: int) -> tuple[bool, int, int, int] | None:
+def _find_box_look(typography: Typography, line_index: int) -> tuple[bool, int, int, int] | None:
     """Return weight, size and indent of the first line of a box, and its width; None of others."""
     flow_line = typography.lines[line_index]
     if flow_line.box is None or (
@@ -333,9 +338,9 @@ def _measure_box_look(typography: Typography, line_index: int) -> tuple[bool, in
     )
 
 
-def find_site_line_indexes(typography: Typography) -> set[int]:
+def find_site_heading_line_indexes(typography: Typography) -> set[int]:
     """Return the headings `Site H1(a)` of a plan that says below them what may be built there."""
-    numbers_by_line = {
+    site_numbers_by_line_index = {
         line_index: site_match["number"]
         for line_index, flow_line in enumerate(typography.lines)
         if line_index not in typography.contents_line_indexes
@@ -344,17 +349,19 @@ def find_site_line_indexes(typography: Typography) -> set[int]:
         and typography.is_heading(line_index)
         and typography.is_emphasised(line_index)
     }
-    ruling_line_indexes = {
+    line_indexes_above_requirements = {
         line_index
-        for line_index in numbers_by_line
-        if is_above_rule_sentence(typography, line_index)
+        for line_index in site_numbers_by_line_index
+        if is_above_requirement(typography, line_index)
     }
-    ruling_site_numbers = {numbers_by_line[line_index] for line_index in ruling_line_indexes}
-    site_numbers = {*numbers_by_line.values()}
-    is_family = len(ruling_site_numbers) >= _MIN_FAMILY_CODES and 3 * len(
-        ruling_site_numbers
+    site_numbers_above_requirements = {
+        site_numbers_by_line_index[line_index] for line_index in line_indexes_above_requirements
+    }
+    site_numbers = {*site_numbers_by_line_index.values()}
+    are_enough_sites = len(site_numbers_above_requirements) >= _MIN_FAMILY_CODES and 3 * len(
+        site_numbers_above_requirements
     ) >= 2 * len(site_numbers)
-    return {*numbers_by_line} if is_family else set()
+    return {*site_numbers_by_line_index} if are_enough_sites else set()
 
 
 def _is_inside_table(typography: Typography, line_index: int) -> bool:
@@ -368,22 +375,22 @@ def _is_inside_table(typography: Typography, line_index: int) -> bool:
     )
 
 
-def find_bar_line_indexes(typography: Typography) -> set[int]:
+def find_heading_bar_line_indexes(typography: Typography) -> set[int]:
     """Return the headings `Affordable homes Policy H3` of a plan whose boxes begin with them."""
-    numbers_by_line = {
-        line_index: bar_match["number"]
+    policy_codes_by_line_index = {
+        line_index: heading_match["number"]
         for line_index, flow_line in enumerate(typography.lines)
         if flow_line.box is not None
         and not flow_line.box.is_grid
         and (line_index == 0 or typography.lines[line_index - 1].box != flow_line.box)
         and typography.is_emphasised(line_index)
         and typography.is_heading(line_index)
-        and (bar_match := TITLE_BEFORE_CODE_PATTERN.fullmatch(flow_line.line.text))
-        and not _WORD_BEFORE_POLICY_PATTERN.fullmatch(bar_match["title"].split()[-1])
-        and is_above_rule_sentence(typography, line_index)
+        and (heading_match := TITLE_BEFORE_CODE_PATTERN.fullmatch(flow_line.line.text))
+        and not _WORD_BEFORE_POLICY_PATTERN.fullmatch(heading_match["title"].split()[-1])
+        and is_above_requirement(typography, line_index)
     }
-    is_family = len({*numbers_by_line.values()}) >= _MIN_FAMILY_CODES
-    return {*numbers_by_line} if is_family else set()
+    are_enough_policies = len({*policy_codes_by_line_index.values()}) >= _MIN_FAMILY_CODES
+    return {*policy_codes_by_line_index} if are_enough_policies else set()
 
 
 def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
@@ -401,17 +408,19 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
             continue
         if synonym_match:
             code_text = f"{synonym_match['word'].upper()} {synonym_match['number']}"
-            code_parts = _SYNONYM_CODE_PATTERN.match(code_text)
+            code_parts_match = _SYNONYM_CODE_PATTERN.match(code_text)
         else:
             assert code_match is not None
-            code_parts = _CODE_PARTS_PATTERN.match(code_match["number"])
-        if code_parts:
-            look = (
+            code_parts_match = _CODE_PARTS_PATTERN.match(code_match["number"])
+        if code_parts_match:
+            code_look = (
                 flow_line.line.is_bold,
                 round(flow_line.line.letter_height),
-                code_parts["separator"],
+                code_parts_match["separator"],
             )
-            yield _CodeLine(line_index, code_parts["letters"], code_parts["number"], look)
+            yield _CodeLine(
+                line_index, code_parts_match["letters"], code_parts_match["number"], code_look
+            )
 
 
 def match_synonym_heading(line_text: str) -> re.Match[str] | None:
@@ -422,13 +431,15 @@ def match_synonym_heading(line_text: str) -> re.Match[str] | None:
     return _SYNONYM_HEADING_PATTERN.fullmatch(line_text)
 
 
-def is_above_targets(typography: Typography, line_index: int) -> bool:
+def is_above_monitoring_labels(typography: Typography, line_index: int) -> bool:
     """Return whether the text below a line says how a policy is measured, not what it is."""
-    lines_below = typography.lines[line_index + 1 : line_index + 1 + _LINES_SEARCHED_FOR_LABEL]
+    lines_below = typography.lines[line_index + 1 : line_index + 1 + _LINES_SEARCHED_FOR_MONITORING]
     return any(_MONITORING_LABEL_PATTERN.match(flow_line.line.text) for flow_line in lines_below)
 
 
-def is_above_rule_sentence(typography: Typography, line_index: int) -> bool:
+def is_above_requirement(typography: Typography, line_index: int) -> bool:
     """Return whether the text below a line says what will be permitted or is required."""
-    lines_below = typography.lines[line_index + 1 : line_index + 1 + _LINES_SEARCHED_FOR_RULE]
-    return any(_RULING_WORD_PATTERN.search(flow_line.line.text) for flow_line in lines_below)
+    lines_below = typography.lines[
+        line_index + 1 : line_index + 1 + _LINES_SEARCHED_FOR_REQUIREMENT
+    ]
+    return any(_REQUIREMENT_WORD_PATTERN.search(flow_line.line.text) for flow_line in lines_below)

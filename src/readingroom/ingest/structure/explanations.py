@@ -23,7 +23,7 @@ _BOLD_EXPLAINING_HEADING_PATTERN = re.compile(
     r"|(?:consultation )?question \d{1,3}\b.*",
     re.IGNORECASE,
 )
-_MAX_EXPLAINING_CHARS = 80
+_MAX_EXPLAINING_HEADING_CHARS = 80
 # Words in bold that begin a paragraph about a policy.
 _EXPLAINING_LABEL_PATTERN = re.compile(
     r"(?:policy links|(?:linked|related|relevant) policies|evidence base|key evidence"
@@ -32,12 +32,12 @@ _EXPLAINING_LABEL_PATTERN = re.compile(
     re.IGNORECASE,
 )
 # Words in the head of a table that says how a policy is measured: two of them.
-_MONITORING_TABLE_HEAD_PATTERN = re.compile(
+_MONITORING_HEAD_WORD_PATTERN = re.compile(
     r"\b(?:indicators?|triggers?|targets?|monitoring|contingency|implementation|delivery|source"
     r"|frequency|responsib\w+)\b",
     re.IGNORECASE,
 )
-_MEASURING_TABLE_HEAD_PATTERN = re.compile(r"\b(?:indicators?|triggers?)\b", re.IGNORECASE)
+_INDICATOR_WORD_PATTERN = re.compile(r"\b(?:indicators?|triggers?)\b", re.IGNORECASE)
 
 
 def is_explaining_heading(typography: Typography, line_index: int) -> bool:
@@ -50,7 +50,7 @@ def is_explaining_heading(typography: Typography, line_index: int) -> bool:
         return False
     if typography.is_emphasised(line_index) and _EXPLAINING_LABEL_PATTERN.match(line_text):
         return True
-    return len(line_text) <= _MAX_EXPLAINING_CHARS and bool(
+    return len(line_text) <= _MAX_EXPLAINING_HEADING_CHARS and bool(
         _EXPLAINING_HEADING_PATTERN.fullmatch(line_text)
         or (
             # Capitals mark a heading as bold letters do.
@@ -66,11 +66,13 @@ def is_monitoring_table_head(typography: Typography, line_index: int) -> bool:
     if flow_line.box is None or not flow_line.box.is_grid:
         return False
     line_text = flow_line.line.text
-    head_words = {word.casefold() for word in _MONITORING_TABLE_HEAD_PATTERN.findall(line_text)}
+    monitoring_words = {
+        word.casefold() for word in _MONITORING_HEAD_WORD_PATTERN.findall(line_text)
+    }
     return (
-        len(line_text) <= _MAX_EXPLAINING_CHARS
+        len(line_text) <= _MAX_EXPLAINING_HEADING_CHARS
         and typography.is_emphasised(line_index)
         and typography.lines[line_index - 1].box != flow_line.box
-        and len(head_words) > 1
-        and _MEASURING_TABLE_HEAD_PATTERN.search(line_text) is not None
+        and len(monitoring_words) > 1
+        and _INDICATOR_WORD_PATTERN.search(line_text) is not None
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Container, Sequence
 
-from readingroom.ingest.structure.codes import is_above_rule_sentence
+from readingroom.ingest.structure.codes import is_above_requirement
 from readingroom.ingest.structure.explanations import (
     is_explaining_heading,
     is_monitoring_table_head,
@@ -12,7 +12,7 @@ from readingroom.ingest.structure.layout import FlowLine
 from readingroom.ingest.structure.policy_headings import (
     PolicyHeading,
     is_continued_heading,
-    is_repeated_heading,
+    is_heading_repeated_on_page,
 )
 from readingroom.ingest.structure.typography import (
     FIGURE_CAPTION_PATTERN,
@@ -21,12 +21,12 @@ from readingroom.ingest.structure.typography import (
 )
 
 # Lines between a heading and the box of its policy: the rest of the title.
-_MAX_BOX_DISTANCE = 4
+_MAX_LINES_BEFORE_BOX = 4
 # Points by which the box of a policy may change its width from page to page.
-_MAX_WIDTH_CHANGE = 40.0
+_MAX_BOX_WIDTH_CHANGE = 40.0
 # Points between the edges of boxes of one width.
-_MAX_EDGE_DIFFERENCE = 2.0
-_MIN_INDENT, _MAX_INDENT = 8.0, 60.0
+_MAX_BOX_EDGE_DIFFERENCE = 2.0
+_MIN_POLICY_INDENT, _MAX_POLICY_INDENT = 8.0, 60.0
 """Points by which a whole policy is set in; a second column begins further right."""
 _NUMBERED_LINE_PATTERN = re.compile(r"\(?\w{1,4}[.)]|\W|\d")
 _TABLE_CAPTION_PATTERN = re.compile(r"Table\s+[A-Z]{0,4}\d{1,2}(?!\w)")
@@ -34,37 +34,41 @@ _ANNOUNCING_SENTENCE_PATTERN = re.compile(
     r":$|\b(?:below|following|follows)\b[^.]{0,40}\.?$", re.IGNORECASE
 )
 # Policies of a plan, and the share of them, that are explained in a column beside them.
-_MIN_SIDE_TEXTS, _MIN_SIDE_SHARE = 3, 0.6
+_MIN_SIDE_POLICIES, _MIN_SIDE_POLICY_SHARE = 3, 0.6
 _MIN_COLUMN_WIDTH = 100.0
-_FOOTNOTE_MARKS = frozenset("*†‡¹²³⁴⁵⁶⁷⁸⁹")
+_FOOTNOTE_MARK_CHARS = frozenset("*†‡¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def find_box_end(
+def find_box_end_index(
     typography: Typography,
     policy_heading: PolicyHeading,
-    end_limit: int,
+    max_end_index: int,
     footnote_line_indexes: Container[int],
 ) -> int:
     """Return the line after the box of a policy, at most `end_limit`; 0 without a box."""
-    box_start_index = _find_box_start(typography, policy_heading.text_start_index, end_limit)
+    box_start_index = _find_box_start_index(
+        typography, policy_heading.text_start_index, max_end_index
+    )
     if box_start_index is None:
         return 0
-    box_end_index = _find_continued_box_end(
-        typography, box_start_index, end_limit, footnote_line_indexes
+    box_end_index = _find_last_box_end_index(
+        typography, box_start_index, max_end_index, footnote_line_indexes
     )
     if (
-        box_end_index < end_limit
+        box_end_index < max_end_index
         and typography.lines[box_end_index].box is not None
         and typography.lines[box_end_index].page == typography.lines[box_start_index].page + 1
         and _is_heading_bar(typography, policy_heading, box_start_index, box_end_index)
     ):
         # The bar or the tab of a heading stands last on its page, and the box of the text overleaf.
-        return _find_continued_box_end(typography, box_end_index, end_limit, footnote_line_indexes)
+        return _find_last_box_end_index(
+            typography, box_end_index, max_end_index, footnote_line_indexes
+        )
     if _is_heading_bar(
         typography, policy_heading, box_start_index, box_end_index
     ) or _is_table_of_facts(typography, policy_heading, box_start_index, box_end_index):
         return 0
-    return _exclude_map_lines(typography, box_start_index, box_end_index)
+    return _exclude_map_at_box_end(typography, box_start_index, box_end_index)
 
 
 def _is_heading_bar(
@@ -95,7 +99,7 @@ def _is_table_of_facts(
         and box_end_index < len(flow_lines)
         and (
             flow_lines[box_end_index].page == flow_lines[box_end_index - 1].page
-            or is_above_rule_sentence(typography, box_end_index - 1)
+            or is_above_requirement(typography, box_end_index - 1)
         )
         and not any(
             flow_line.line.text.endswith((".", ";", ":"))
@@ -104,7 +108,9 @@ def _is_table_of_facts(
     )
 
 
-def _exclude_map_lines(typography: Typography, box_start_index: int, box_end_index: int) -> int:
+def _exclude_map_at_box_end(
+    typography: Typography, box_start_index: int, box_end_index: int
+) -> int:
     """Return the end of a box without the words of a map that stands at its foot.
 
     They are short and in other letters than the text, and the caption follows them.
@@ -120,36 +126,40 @@ def _exclude_map_lines(typography: Typography, box_start_index: int, box_end_ind
 
 def is_small_print_between_boxes(typography: Typography, line_index: int) -> bool:
     """Whether a line between two parts of a policy's box is small print below the first."""
-    return typography.lines[line_index].box is None and _is_line_of_footnote(typography, line_index)
+    return typography.lines[line_index].box is None and _is_footnote_line(typography, line_index)
 
 
-def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_boundary: int) -> int:
+def find_text_end_index(
+    typography: Typography, policy_heading: PolicyHeading, boundary_index: int
+) -> int:
     """Return the line after the last one of a policy that stands in no box."""
     heading_size = typography.lines[policy_heading.heading_index].line.letter_height
-    text_start_index = _find_text_start(typography, policy_heading)
-    is_bold_text = is_policy_set_in_bold(typography, policy_heading, next_boundary)
-    is_indented = text_start_index < next_boundary and all(
-        _MIN_INDENT <= typography.measure_indent(line_index) <= _MAX_INDENT
+    text_start_index = _find_text_start_index(typography, policy_heading)
+    is_bold_text = is_policy_set_in_bold(typography, policy_heading, boundary_index)
+    is_policy_indented = text_start_index < boundary_index and all(
+        _MIN_POLICY_INDENT <= typography.measure_indent(line_index) <= _MAX_POLICY_INDENT
         for line_index in (policy_heading.heading_index, text_start_index)
     )
-    is_italic_text = text_start_index < next_boundary and typography.is_italic_prose(
+    is_italic_text = text_start_index < boundary_index and typography.is_italic_prose(
         text_start_index
     )
-    for line_index in range(policy_heading.text_start_index + 1, next_boundary):
-        if not typography.is_figure_line(line_index) and (
+    for line_index in range(policy_heading.text_start_index + 1, boundary_index):
+        if not typography.is_on_figure_page(line_index) and (
             is_explaining_heading(typography, line_index)
             or is_monitoring_table_head(typography, line_index)
             or _is_larger_heading(typography, line_index, heading_size)
             or (is_bold_text and _is_plain_prose(typography, line_index))
             or (is_italic_text and _is_upright_prose(typography, line_index))
-            or (is_italic_text and _is_upright_note(typography, text_start_index, line_index))
-            or (is_indented and _is_back_at_margin(typography, policy_heading, line_index))
+            or (is_italic_text and _is_small_upright_note(typography, text_start_index, line_index))
+            or (is_policy_indented and _is_back_at_margin(typography, policy_heading, line_index))
         ):
-            return _exclude_map_caption(typography, text_start_index, line_index)
-    return _exclude_map_caption(typography, text_start_index, next_boundary)
+            return _exclude_map_at_text_end(typography, text_start_index, line_index)
+    return _exclude_map_at_text_end(typography, text_start_index, boundary_index)
 
 
-def _exclude_map_caption(typography: Typography, text_start_index: int, text_end_index: int) -> int:
+def _exclude_map_at_text_end(
+    typography: Typography, text_start_index: int, text_end_index: int
+) -> int:
     """Return the end of a text without the caption of a map below it, and the words of the map."""
     caption_index = text_end_index - 1
     while caption_index > text_start_index and (
@@ -161,20 +171,20 @@ def _exclude_map_caption(typography: Typography, text_start_index: int, text_end
         and FIGURE_CAPTION_PATTERN.match(typography.lines[caption_index].line.text)
         and typography.is_block_start(caption_index)
         and typography.is_after_sentence(caption_index)
-        and typography.is_title_like(caption_index)
+        and typography.could_be_title(caption_index)
     )
     return caption_index if is_caption else text_end_index
 
 
 def is_policy_set_in_bold(
-    typography: Typography, policy_heading: PolicyHeading, next_boundary: int
+    typography: Typography, policy_heading: PolicyHeading, boundary_index: int
 ) -> bool:
     """Return whether the text of a policy begins in bold letters."""
-    text_start_index = _find_text_start(typography, policy_heading)
-    return text_start_index < next_boundary and _is_bold_prose(typography, text_start_index)
+    text_start_index = _find_text_start_index(typography, policy_heading)
+    return text_start_index < boundary_index and _is_bold_prose(typography, text_start_index)
 
 
-def _find_text_start(typography: Typography, policy_heading: PolicyHeading) -> int:
+def _find_text_start_index(typography: Typography, policy_heading: PolicyHeading) -> int:
     """Return the first line below the title of a policy, and below a table of facts there."""
     text_start_index = typography.find_title_end(
         policy_heading.text_start_index, policy_heading.title or "title"
@@ -187,45 +197,47 @@ def _find_text_start(typography: Typography, policy_heading: PolicyHeading) -> i
     return text_start_index
 
 
-def find_side_column(
+def find_side_column_left(
     typography: Typography, policies: Sequence[PolicyHeading], next_line_indexes: Sequence[int]
 ) -> float | None:
     """Return where a column begins that explains most policies beside them; None without one.
 
     Such a column begins level with the heading of each policy; that of a newspaper at the top.
     """
-    column_edges = [
-        column_edge
-        for policy_heading, next_index in zip(policies, next_line_indexes, strict=True)
-        if (column_edge := _find_left_edge_of_text_beside(typography, policy_heading, next_index))
+    left_edges = [
+        left_edge
+        for policy_heading, next_line_index in zip(policies, next_line_indexes, strict=True)
+        if (
+            left_edge := _find_left_edge_of_text_beside(typography, policy_heading, next_line_index)
+        )
         is not None
     ]
-    if len(column_edges) < max(_MIN_SIDE_TEXTS, _MIN_SIDE_SHARE * len(policies)):
+    if len(left_edges) < max(_MIN_SIDE_POLICIES, _MIN_SIDE_POLICY_SHARE * len(policies)):
         return None
-    side_column = min(column_edges) - MARGIN_TOLERANCE
-    has_policies = any(
-        typography.lines[policy_heading.heading_index].line.left >= side_column
+    side_column_left = min(left_edges) - MARGIN_TOLERANCE
+    has_policies_in_column = any(
+        typography.lines[policy_heading.heading_index].line.left >= side_column_left
         for policy_heading in policies
     )
-    return None if has_policies else side_column
+    return None if has_policies_in_column else side_column_left
 
 
 def _find_left_edge_of_text_beside(
-    typography: Typography, policy_heading: PolicyHeading, next_index: int
+    typography: Typography, policy_heading: PolicyHeading, next_policy_line_index: int
 ) -> float | None:
     """Return the left edge of the text that begins beside the heading of a policy, if any does."""
     heading_line = typography.lines[policy_heading.heading_index]
-    for line_index in range(policy_heading.text_start_index + 1, next_index):
+    for line_index in range(policy_heading.text_start_index + 1, next_policy_line_index):
         flow_line, line_above = typography.lines[line_index], typography.lines[line_index - 1]
         if flow_line.page != heading_line.page:
             return None
         if flow_line.line.bottom > line_above.line.bottom + flow_line.line.letter_height:
-            is_level = (
+            is_level_with_heading = (
                 abs(flow_line.line.bottom - heading_line.line.bottom)
                 < 2 * flow_line.line.letter_height
             )
-            is_beside = flow_line.line.left > heading_line.line.left + _MIN_COLUMN_WIDTH
-            return flow_line.line.left if is_level and is_beside else None
+            is_right_of_heading = flow_line.line.left > heading_line.line.left + _MIN_COLUMN_WIDTH
+            return flow_line.line.left if is_level_with_heading and is_right_of_heading else None
     return None
 
 
@@ -241,24 +253,26 @@ def _is_back_at_margin(
         and typography.measure_indent(line_index) < MARGIN_TOLERANCE
         and typography.has_same_margin(policy_heading.heading_index, line_index)
         and not _NUMBERED_LINE_PATTERN.match(typography.lines[line_index].line.text)
-        and not _is_announced_row(typography, line_index)
+        and not _is_row_of_announced_table(typography, line_index)
     )
 
 
-def _is_announced_row(typography: Typography, line_index: int) -> bool:
+def _is_row_of_announced_table(typography: Typography, line_index: int) -> bool:
     """Whether a line stands in a table below a sentence that leads to it: `as follows:`.
 
     Between them there may be a caption; one that is set in as the policy is is announcement enough.
     """
-    is_caption = _TABLE_CAPTION_PATTERN.match(typography.lines[line_index].line.text) is not None
-    if is_caption and line_index + 1 < len(typography.lines):
+    is_table_caption = (
+        _TABLE_CAPTION_PATTERN.match(typography.lines[line_index].line.text) is not None
+    )
+    if is_table_caption and line_index + 1 < len(typography.lines):
         line_index += 1
-    row_box, row_page = typography.lines[line_index].box, typography.lines[line_index].page
+    row_box, page_number = typography.lines[line_index].box, typography.lines[line_index].page
     if row_box is None or not row_box.is_grid:
         return False
     while line_index and (
         typography.lines[line_index].box == row_box
-        and typography.lines[line_index].page == row_page
+        and typography.lines[line_index].page == page_number
     ):
         line_index -= 1
     if _TABLE_CAPTION_PATTERN.match(typography.lines[line_index].line.text):
@@ -272,25 +286,26 @@ def _is_announced_row(typography: Typography, line_index: int) -> bool:
 
 
 def _is_bold_prose(typography: Typography, line_index: int) -> bool:
-    text_line = typography.lines[line_index].line
-    return text_line.is_bold and len(text_line.text) >= 0.7 * typography.usual_line_length
+    prose_line = typography.lines[line_index].line
+    return prose_line.is_bold and len(prose_line.text) >= 0.7 * typography.usual_line_length
 
 
 def _is_plain_prose(typography: Typography, line_index: int) -> bool:
     """Whether a paragraph in ordinary letters begins here, after a policy in bold ones."""
-    next_index = min(line_index + 1, len(typography.lines) - 1)
-    return typography.is_prose_start(line_index) and not typography.is_emphasised(next_index)
+    next_line_index = min(line_index + 1, len(typography.lines) - 1)
+    return typography.is_prose_start(line_index) and not typography.is_emphasised(next_line_index)
 
 
 def _is_upright_prose(typography: Typography, line_index: int) -> bool:
     """Whether a paragraph in upright letters begins here, after a policy in italics."""
-    next_index = min(line_index + 1, len(typography.lines) - 1)
+    next_line_index = min(line_index + 1, len(typography.lines) - 1)
     return typography.is_prose_start(line_index) and not (
-        typography.lines[line_index].line.is_italic or typography.lines[next_index].line.is_italic
+        typography.lines[line_index].line.is_italic
+        or typography.lines[next_line_index].line.is_italic
     )
 
 
-def _is_upright_note(typography: Typography, text_start_index: int, line_index: int) -> bool:
+def _is_small_upright_note(typography: Typography, text_start_index: int, line_index: int) -> bool:
     """Whether a line in smaller, upright letters follows a policy in italics, not in a table."""
     note_line = typography.lines[line_index]
     return (
@@ -303,145 +318,166 @@ def _is_upright_note(typography: Typography, text_start_index: int, line_index: 
     )
 
 
-def _find_box_start(typography: Typography, first_index: int, end_limit: int) -> int | None:
+def _find_box_start_index(
+    typography: Typography, heading_index: int, max_end_index: int
+) -> int | None:
     """Return the first line of a policy that stands in a box, or None if it has no box."""
     flow_lines = typography.lines
-    for line_index in range(first_index, min(first_index + _MAX_BOX_DISTANCE, end_limit)):
+    for line_index in range(
+        heading_index, min(heading_index + _MAX_LINES_BEFORE_BOX, max_end_index)
+    ):
         if flow_lines[line_index].box is not None:
             return line_index
         # What a policy is for may stand in italics above its box.
-        if line_index > first_index and not (
-            typography.has_same_look(first_index, line_index)
+        if line_index > heading_index and not (
+            typography.has_same_look(heading_index, line_index)
             or flow_lines[line_index].line.is_italic
         ):
             return None
     return None
 
 
-def _find_continued_box_end(
+def _find_last_box_end_index(
     typography: Typography,
-    line_index: int,
-    end_limit: int,
+    box_start_index: int,
+    max_end_index: int,
     footnote_line_indexes: Container[int],
 ) -> int:
     """Return the line after a box, which may go on in the next column or on the next page."""
     flow_lines = typography.lines
-    box_end_index = line_index + 1
-    heading_text = flow_lines[line_index].line.text
-    bold_count = int(flow_lines[line_index].line.is_bold)
-    for next_index in range(line_index + 1, end_limit):
-        if typography.is_figure_line(next_index) or next_index in footnote_line_indexes:
+    box_end_index = box_start_index + 1
+    first_line_text = flow_lines[box_start_index].line.text
+    bold_line_count = int(flow_lines[box_start_index].line.is_bold)
+    for next_index in range(box_start_index + 1, max_end_index):
+        if typography.is_on_figure_page(next_index) or next_index in footnote_line_indexes:
             continue
-        following_line, last_line = flow_lines[next_index], flow_lines[box_end_index - 1]
+        following_line, last_line = (
+            flow_lines[next_index],
+            flow_lines[box_end_index - 1],
+        )
         is_same_box = following_line.box == last_line.box and following_line.page == last_line.page
         if following_line.box is None:
-            if _is_line_of_footnote(typography, next_index):
+            if _is_footnote_line(typography, next_index):
                 continue
             break
         if not is_same_box:
-            is_often_bold = 3 * bold_count > next_index - line_index
-            is_bar = box_end_index - line_index < _MAX_BOX_DISTANCE
+            is_often_bold = 3 * bold_line_count > next_index - box_start_index
+            is_heading_bar = box_end_index - box_start_index < _MAX_LINES_BEFORE_BOX
             # A chapter's title may stand in a banner at the top of the next page.
-            is_title = typography.is_large_line(next_index) and (
-                following_line.line.letter_height > flow_lines[line_index].line.letter_height + 1
+            is_chapter_title = typography.is_large_line(next_index) and (
+                following_line.line.letter_height
+                > flow_lines[box_start_index].line.letter_height + 1
             )
-            has_text = typography.find_title_end(line_index, "title") < box_end_index
+            has_text = typography.find_title_end(box_start_index, "title") < box_end_index
             if (
-                is_title
+                is_chapter_title
                 or is_explaining_heading(typography, next_index)
                 or not (
-                    (is_bar and _is_box_right_below(typography, box_end_index - 1, next_index))
+                    (
+                        is_heading_bar
+                        and _is_box_right_below(typography, box_end_index - 1, next_index)
+                    )
                     or (
                         not (has_text and _has_other_ground_colour(last_line, following_line))
                         and (
                             _is_box_of_next_paragraph(typography, box_end_index - 1, next_index)
                             or _is_box_continued(
-                                typography, box_end_index - 1, next_index, is_often_bold
+                                typography,
+                                box_end_index - 1,
+                                next_index,
+                                is_often_bold,
                             )
                         )
                     )
-                    or is_continued_heading(following_line.line.text, heading_text)
-                    or is_repeated_heading(typography, line_index, next_index)
+                    or is_continued_heading(following_line.line.text, first_line_text)
+                    or is_heading_repeated_on_page(typography, box_start_index, next_index)
                 )
             ):
                 break
         box_end_index = next_index + 1
-        bold_count += following_line.line.is_bold
+        bold_line_count += following_line.line.is_bold
     return box_end_index
 
 
-def _has_other_ground_colour(last_line: FlowLine, next_line: FlowLine) -> bool:
+def _has_other_ground_colour(line_above: FlowLine, line_below: FlowLine) -> bool:
     """Whether a box ends on another ground than the next begins on; one that goes on keeps its.
 
     The rows of a table may have grounds by turns.
     """
-    assert last_line.box is not None and next_line.box is not None
-    if last_line.box.is_grid:
+    assert line_above.box is not None and line_below.box is not None
+    if line_above.box.is_grid:
         return False
-    last_colours, next_colours = last_line.box.bottom_colours, next_line.box.top_colours
-    return last_colours != next_colours and last_colours.isdisjoint(next_colours)
+    colours_above, colours_below = (
+        line_above.box.bottom_colours,
+        line_below.box.top_colours,
+    )
+    return colours_above != colours_below and colours_above.isdisjoint(colours_below)
 
 
-def _is_box_right_below(typography: Typography, last_line_index: int, line_index: int) -> bool:
+def _is_box_right_below(typography: Typography, line_index_above: int, line_index: int) -> bool:
     """Whether the box of a line hangs right below another, as that of a text below its heading."""
-    last_line, flow_line = typography.lines[last_line_index], typography.lines[line_index]
-    assert last_line.box is not None and flow_line.box is not None
-    if flow_line.page != last_line.page or not typography.is_emphasised(last_line_index):
+    line_above, flow_line = typography.lines[line_index_above], typography.lines[line_index]
+    assert line_above.box is not None and flow_line.box is not None
+    if flow_line.page != line_above.page or not typography.is_emphasised(line_index_above):
         return False
-    gap = last_line.box.bottom - flow_line.box.top
+    gap_between_boxes = line_above.box.bottom - flow_line.box.top
     # A heading may stand on a tab that is narrower than the box of its text.
     spans_box_above = (
-        abs(flow_line.box.left - last_line.box.left) < MARGIN_TOLERANCE
-        and flow_line.box.right > last_line.box.right - MARGIN_TOLERANCE
+        abs(flow_line.box.left - line_above.box.left) < MARGIN_TOLERANCE
+        and flow_line.box.right > line_above.box.right - MARGIN_TOLERANCE
     )
     return (
         spans_box_above
-        and abs(gap) < 2 * typography.usual_size
+        and abs(gap_between_boxes) < 2 * typography.usual_letter_size
         and not typography.is_emphasised(line_index)
     )
 
 
 def _is_box_of_next_paragraph(
-    typography: Typography, last_line_index: int, line_index: int
+    typography: Typography, line_index_above: int, line_index: int
 ) -> bool:
     """Whether a box is the next of several, one for each paragraph, with a small gap between."""
-    last_line, flow_line = typography.lines[last_line_index], typography.lines[line_index]
-    assert last_line.box is not None and flow_line.box is not None
-    if flow_line.page != last_line.page or last_line.box.is_grid or flow_line.box.is_grid:
+    line_above, flow_line = typography.lines[line_index_above], typography.lines[line_index]
+    assert line_above.box is not None and flow_line.box is not None
+    if flow_line.page != line_above.page or line_above.box.is_grid or flow_line.box.is_grid:
         return False
     return (
-        0 <= last_line.box.bottom - flow_line.box.top <= typography.usual_size
-        and abs(flow_line.box.left - last_line.box.left) < _MAX_EDGE_DIFFERENCE
-        and abs(flow_line.box.right - last_line.box.right) < _MAX_EDGE_DIFFERENCE
+        0 <= line_above.box.bottom - flow_line.box.top <= typography.usual_letter_size
+        and abs(flow_line.box.left - line_above.box.left) < _MAX_BOX_EDGE_DIFFERENCE
+        and abs(flow_line.box.right - line_above.box.right) < _MAX_BOX_EDGE_DIFFERENCE
     )
 
 
 def _is_box_continued(
-    typography: Typography, last_line_index: int, line_index: int, is_often_bold: bool
+    typography: Typography, last_box_line_index: int, line_index: int, is_often_bold: bool
 ) -> bool:
     """Whether a box goes on in the box of another line, at the top of a column or a page."""
-    last_line, flow_line = typography.lines[last_line_index], typography.lines[line_index]
-    assert last_line.box is not None and flow_line.box is not None
+    last_box_line, flow_line = typography.lines[last_box_line_index], typography.lines[line_index]
+    assert last_box_line.box is not None and flow_line.box is not None
     is_next_column = (
-        flow_line.page > last_line.page or flow_line.line.bottom > last_line.line.bottom
+        flow_line.page > last_box_line.page or flow_line.line.bottom > last_box_line.line.bottom
     )
-    next_page = last_line.page + 1
-    while next_page in typography.lines_by_figure_page:
+    next_page = last_box_line.page + 1
+    while next_page in typography.line_ranges_by_figure_page:
         next_page += 1
     if not is_next_column or flow_line.page > next_page:
         return False
     width_change = abs(
-        (flow_line.box.right - flow_line.box.left) - (last_line.box.right - last_line.box.left)
+        (flow_line.box.right - flow_line.box.left)
+        - (last_box_line.box.right - last_box_line.box.left)
     )
     has_other_heading = flow_line.line.is_bold and not is_often_bold
-    reaches_bottom = last_line.box.bottom <= typography.lowest_bottom + 2 * typography.usual_size
-    return width_change < _MAX_WIDTH_CHANGE and (reaches_bottom or not has_other_heading)
+    reaches_bottom = (
+        last_box_line.box.bottom
+        <= typography.usual_lowest_bottom + 2 * typography.usual_letter_size
+    )
+    return width_change < _MAX_BOX_WIDTH_CHANGE and (reaches_bottom or not has_other_heading)
 
 
-def _is_line_of_footnote(typography: Typography, line_index: int) -> bool:
+def _is_footnote_line(typography: Typography, line_index: int) -> bool:
     return (
         typography.is_small_line(line_index)
-        or typography.lines[line_index].line.text[0] in _FOOTNOTE_MARKS
+        or typography.lines[line_index].line.text[0] in _FOOTNOTE_MARK_CHARS
     )
 
 
@@ -450,5 +486,5 @@ def _is_larger_heading(typography: Typography, line_index: int, heading_size: fl
     return (
         typography.lines[line_index].line.letter_height > heading_size + 1
         and typography.is_block_start(line_index)
-        and typography.is_title_like(line_index)
+        and typography.could_be_title(line_index)
     )

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, DrawnRule, Line, RawPage
-from readingroom.ingest.structure.naming_rows import find_naming_row_keys, make_naming_key
+from readingroom.ingest.structure.naming_rows import find_heading_header_keys, make_page_row_key
 from readingroom.ingest.structure.page_labels import PAGE_EDGE_SHARE
 
-_USUAL_LEADING = 1.2
+_DEFAULT_LEADING = 1.2
 # A distance this many times the usual one separates two paragraphs.
-_MIN_GAP_TO_LEADING_RATIO = 1.3
+_MIN_PARAGRAPH_GAP_RATIO = 1.3
 _PAGE_NUMBER_PATTERN = re.compile(
     r"(?:page\s*)?[-–]?\s*(?:\d{1,4}|[ivxl]{1,7})\s*[-–]?(?:\s*(?:of|/)\s*\d{1,4})?"
 )
@@ -33,11 +33,11 @@ _MAX_FOOTER_CHARS = 120
 # Letters this much smaller than the usual ones, at the top of pages, are those of a header.
 _MAX_HEADER_SIZE_RATIO = 0.92
 # Share of a page's height in which the rules of headers and footers are drawn, beside the text.
-_RULE_EDGE_SHARE = 1.5 * PAGE_EDGE_SHARE
+_RULE_EDGE_HEIGHT_SHARE = 1.5 * PAGE_EDGE_SHARE
 # Letters this many times the usual height, on page after page, are written across the text.
 _MIN_WATERMARK_SIZE_RATIO = 2.0
 # Among the keys where there are any: most files have none, and every line would be looked up.
-_ANY_WATERMARK_KEY = ("\0\0", 0)
+_HAS_WATERMARKS_KEY = ("\0\0", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,25 +83,27 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
             if not _is_running_line(line, raw_page, running_line_keys)
         ]
         page_start_offsets.append(text_offset)
-        for line, has_gap_above in zip(
-            body_lines, _find_paragraph_gaps(body_lines, leading_ratio), strict=True
+        for line, begins_paragraph in zip(
+            body_lines, _list_paragraph_beginnings(body_lines, leading_ratio), strict=True
         ):
             if flow_lines:
                 is_new_page = flow_lines[-1].page != raw_page.number
                 # Across pages there is no distance to measure: a paragraph ends where its sentence
                 # does.
-                has_gap_above = (
+                begins_paragraph = (
                     flow_lines[-1].line.text.endswith(_SENTENCE_ENDS)
                     if is_new_page
-                    else has_gap_above
+                    else begins_paragraph
                 )
-                separator = "\n\n" if has_gap_above else "\n"
-                text_pieces.append(separator)
-                text_offset += len(separator)
+                line_separator = "\n\n" if begins_paragraph else "\n"
+                text_pieces.append(line_separator)
+                text_offset += len(line_separator)
                 if is_new_page:
                     page_start_offsets[-1] = text_offset
             line_box = _find_box_of_line(line, raw_page.boxes)
-            flow_lines.append(FlowLine(line, text_offset, raw_page.number, has_gap_above, line_box))
+            flow_lines.append(
+                FlowLine(line, text_offset, raw_page.number, begins_paragraph, line_box)
+            )
             text_pieces.append(line.text)
             text_offset += len(line.text)
         page_end_offsets.append(text_offset)
@@ -114,7 +116,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
                 else text_offset
             )
             page_start_offsets[page_index] = page_end_offsets[page_index] = next_page_start_offset
-    page_texts = [_join_page_lines(raw_page.lines, leading_ratio) for raw_page in raw_pages]
+    page_texts = [_build_page_text(raw_page.lines, leading_ratio) for raw_page in raw_pages]
     return TextFlow(
         "".join(text_pieces),
         flow_lines,
@@ -127,14 +129,14 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
 
 def _list_body_rules_by_page(raw_pages: Sequence[RawPage]) -> dict[int, list[DrawnRule]]:
     """Return the rules of each page but for those at one place near the edge of half of them."""
-    page_counts_by_key = Counter(
+    page_counts_by_rule_key = Counter(
         rule_key
         for raw_page in raw_pages
         for rule_key in {
-            _make_rule_key(drawn_rule)
+            _make_drawn_rule_key(drawn_rule)
             for drawn_rule in raw_page.rules
             if min(drawn_rule.vertical_position, raw_page.height - drawn_rule.vertical_position)
-            < _RULE_EDGE_SHARE * raw_page.height
+            < _RULE_EDGE_HEIGHT_SHARE * raw_page.height
         }
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
@@ -145,13 +147,13 @@ def _list_body_rules_by_page(raw_pages: Sequence[RawPage]) -> dict[int, list[Dra
             body_rules := [
                 drawn_rule
                 for drawn_rule in raw_page.rules
-                if page_counts_by_key[_make_rule_key(drawn_rule)] < min_page_count
+                if page_counts_by_rule_key[_make_drawn_rule_key(drawn_rule)] < min_page_count
             ]
         )
     }
 
 
-def _make_rule_key(drawn_rule: DrawnRule) -> tuple[int, int]:
+def _make_drawn_rule_key(drawn_rule: DrawnRule) -> tuple[int, int]:
     # Facing pages may have different margins, but their lines are equally wide and high.
     return round((drawn_rule.right - drawn_rule.left) / 6), round(drawn_rule.vertical_position / 6)
 
@@ -170,56 +172,56 @@ def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
     if not broken_lines:
         return
     line_texts = (line.text for raw_page in raw_pages for line in raw_page.lines)
-    count_by_word = Counter(
+    word_counts = Counter(
         word.lower() for line_text in line_texts for word in _WORD_PATTERN.findall(line_text)
     )
-    breaks_words = any(_has_proven_break(line.text, count_by_word) for line in broken_lines)
+    breaks_words = any(_has_proven_break(line.text, word_counts) for line in broken_lines)
     for line in broken_lines:
-        line.text = _rejoin_words_of_line(line.text, count_by_word, breaks_words).strip()
+        line.text = _rejoin_words_of_line(line.text, word_counts, breaks_words).strip()
 
 
-def _has_proven_break(line_text: str, count_by_word: Counter[str]) -> bool:
+def _has_proven_break(line_text: str, word_counts: Counter[str]) -> bool:
     """Whether a word broken in a line is written whole elsewhere, so that its typesetter broke it.
 
     Others break lines only at the hyphens that words have of their own.
     """
     text_pieces = line_text.split(BROKEN_WORD_MARK)
     return any(
-        (head_match := _LAST_WORD_PATTERN.search(text_before[-_MAX_WORD_CHARS:]))
-        and (tail_match := _WORD_PATTERN.match(text_after))
-        and count_by_word[(head_match[0] + tail_match[0]).lower()]
+        (word_head_match := _LAST_WORD_PATTERN.search(text_before[-_MAX_WORD_CHARS:]))
+        and (word_tail_match := _WORD_PATTERN.match(text_after))
+        and word_counts[(word_head_match[0] + word_tail_match[0]).lower()]
         for text_before, text_after in pairwise(text_pieces)
     )
 
 
-def _rejoin_words_of_line(line_text: str, count_by_word: Counter[str], breaks_words: bool) -> str:
+def _rejoin_words_of_line(line_text: str, word_counts: Counter[str], breaks_words: bool) -> str:
     """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
     # Not one pattern for both words: it would try every letter before a mark as the first.
-    mended_pieces: list[str] = []
+    rejoined_pieces: list[str] = []
     text_before, *broken_pieces = line_text.split(BROKEN_WORD_MARK)
     for text_after in broken_pieces:
         head_match = _LAST_WORD_PATTERN.search(text_before[-_MAX_WORD_CHARS:])
         tail_match = _WORD_PATTERN.match(text_after)
         if head_match and tail_match:
-            mended_pieces += [
+            rejoined_pieces += [
                 text_before[: len(text_before) - len(head_match[0])],
-                _rejoin_word(head_match[0], tail_match[0], count_by_word, breaks_words),
+                _rejoin_word(head_match[0], tail_match[0], word_counts, breaks_words),
             ]
             text_before = text_after[tail_match.end() :]
         else:
-            mended_pieces += [text_before, "-"]
+            rejoined_pieces += [text_before, "-"]
             text_before = text_after
-    return "".join([*mended_pieces, text_before])
+    return "".join([*rejoined_pieces, text_before])
 
 
 def _rejoin_word(
-    word_head: str, word_tail: str, count_by_word: Counter[str], breaks_words: bool
+    word_head: str, word_tail: str, word_counts: Counter[str], breaks_words: bool
 ) -> str:
     joined_word, hyphenated_word = word_head + word_tail, f"{word_head}-{word_tail}"
-    is_hyphen_usual = count_by_word[hyphenated_word.lower()] > count_by_word[joined_word.lower()]
+    is_hyphen_usual = word_counts[hyphenated_word.lower()] > word_counts[joined_word.lower()]
     # The halves at the end of one line and the beginning of the next were counted once themselves.
     is_compound = not breaks_words and all(
-        count_by_word[word_half.lower()] > 1 for word_half in (word_head, word_tail)
+        word_counts[word_half.lower()] > 1 for word_half in (word_head, word_tail)
     )
     return (
         hyphenated_word
@@ -233,8 +235,8 @@ def _join_broken_lines(page_lines: Sequence[Line]) -> Iterator[Line]:
     line_above: Line | None = None
     for line in page_lines:
         if line_above and _ends_in_broken_word(line_above.text) and line.text[0].islower():
-            second_half, _, rest_of_line = line.text.partition(" ")
-            line_above.text = line_above.text[:-1] + BROKEN_WORD_MARK + second_half
+            second_half_of_word, _, rest_of_line = line.text.partition(" ")
+            line_above.text = line_above.text[:-1] + BROKEN_WORD_MARK + second_half_of_word
             line_above.last_bottom = line.last_bottom
             if not rest_of_line:
                 continue
@@ -245,11 +247,11 @@ def _join_broken_lines(page_lines: Sequence[Line]) -> Iterator[Line]:
 
 def _find_box_of_line(line: Line, boxes: Sequence[Box]) -> Box | None:
     """Return the box that holds a line's first letter; of several, the smallest."""
-    line_middle = line.bottom + line.letter_height / 2
+    line_middle_height = line.bottom + line.letter_height / 2
     holding_boxes = [
         box
         for box in boxes
-        if box.left - 2 <= line.left <= box.right and box.bottom <= line_middle <= box.top
+        if box.left - 2 <= line.left <= box.right and box.bottom <= line_middle_height <= box.top
     ]
     return min(holding_boxes, key=lambda box: box.top - box.bottom, default=None)
 
@@ -263,37 +265,37 @@ def _ends_in_broken_word(line_text: str) -> bool:
 
 def _measure_leading_ratio(raw_pages: Sequence[RawPage]) -> float:
     """Return the usual distance between two lines of a paragraph, in letter heights."""
-    distances = [
+    distance_ratios = [
         (line_above.last_bottom - line_below.bottom) / line_below.letter_height
         for raw_page in raw_pages
         for line_above, line_below in pairwise(raw_page.lines)
         if line_below.letter_height > 0
         and abs(line_above.letter_height - line_below.letter_height) < 0.5
     ]
-    usual_distances = sorted(distance for distance in distances if 0.8 < distance < 3)
+    usual_ratios = sorted(ratio for ratio in distance_ratios if 0.8 < ratio < 3)
     # The lower quartile: where paragraphs are short, half of all distances are between them.
-    return usual_distances[len(usual_distances) // 4] if usual_distances else _USUAL_LEADING
+    return usual_ratios[len(usual_ratios) // 4] if usual_ratios else _DEFAULT_LEADING
 
 
-def _find_paragraph_gaps(page_lines: Sequence[Line], leading_ratio: float) -> list[bool]:
+def _list_paragraph_beginnings(page_lines: Sequence[Line], leading_ratio: float) -> list[bool]:
     if not page_lines:
         return []
     return [
         True,
         *(
-            _has_gap_between(line_above, line_below, leading_ratio)
+            _is_paragraph_gap_between(line_above, line_below, leading_ratio)
             for line_above, line_below in pairwise(page_lines)
         ),
     ]
 
 
-def _has_gap_between(line_above: Line, line_below: Line, leading_ratio: float) -> bool:
+def _is_paragraph_gap_between(line_above: Line, line_below: Line, leading_ratio: float) -> bool:
     if line_below.has_gap_above is not None:
         return line_below.has_gap_above
-    distance = line_above.last_bottom - line_below.bottom
-    if distance < 0:  # back at the top, in another column
+    baseline_distance = line_above.last_bottom - line_below.bottom
+    if baseline_distance < 0:  # back at the top, in another column
         return line_above.text.endswith(_SENTENCE_ENDS)
-    return distance > _MIN_GAP_TO_LEADING_RATIO * leading_ratio * max(
+    return baseline_distance > _MIN_PARAGRAPH_GAP_RATIO * leading_ratio * max(
         min(line_above.letter_height, line_below.letter_height), 1.0
     )
 
@@ -306,18 +308,18 @@ def _find_running_line_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]
     """
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
-    usual_size = _measure_usual_size(raw_pages)
+    usual_size = _find_usual_letter_size(raw_pages)
     return (
-        _find_frequent_keys(raw_pages, _make_repeat_key, 0.25)
-        | _find_frequent_keys(raw_pages, _make_beginning_key, 0.5)
+        _find_frequent_line_keys(raw_pages, _make_text_and_height_key, 0.25)
+        | _find_frequent_line_keys(raw_pages, _make_line_beginning_key, 0.5)
         | _find_header_keys(raw_pages, usual_size)
         | _find_page_number_keys(raw_pages)
         | _find_watermark_keys(raw_pages, usual_size)
-        | find_naming_row_keys(raw_pages)
+        | find_heading_header_keys(raw_pages)
     )
 
 
-def _measure_usual_size(raw_pages: Sequence[RawPage]) -> float:
+def _find_usual_letter_size(raw_pages: Sequence[RawPage]) -> float:
     """Return the size of most letters."""
     char_counts_by_size: Counter[float] = Counter()
     for raw_page in raw_pages:
@@ -328,7 +330,7 @@ def _measure_usual_size(raw_pages: Sequence[RawPage]) -> float:
 
 def _find_watermark_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
     """Return the large words at the same place of half of the pages, across their text."""
-    page_counts_by_key = Counter(
+    page_counts_by_watermark_key = Counter(
         watermark_key
         for raw_page in raw_pages
         for watermark_key in {
@@ -340,10 +342,10 @@ def _find_watermark_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set
     min_page_count = max(3, 0.5 * len(raw_pages))
     watermark_keys = {
         watermark_key
-        for watermark_key, page_count in page_counts_by_key.items()
+        for watermark_key, page_count in page_counts_by_watermark_key.items()
         if page_count >= min_page_count
     }
-    return watermark_keys | {_ANY_WATERMARK_KEY} if watermark_keys else set()
+    return watermark_keys | {_HAS_WATERMARKS_KEY} if watermark_keys else set()
 
 
 def _find_header_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set[tuple[str, int]]:
@@ -351,20 +353,20 @@ def _find_header_keys(raw_pages: Sequence[RawPage], usual_size: float) -> set[tu
 
     Such headers may name the policy or the section below, and so differ from page to page.
     """
-    max_size = _MAX_HEADER_SIZE_RATIO * usual_size
-    page_counts_by_key = Counter(
+    max_header_size = _MAX_HEADER_SIZE_RATIO * usual_size
+    page_counts_by_row_key = Counter(
         row_key
         for raw_page in raw_pages
         for row_key in {
-            _make_row_key(line)
+            _make_header_row_key(line)
             for line in raw_page.lines
-            if _is_at_page_top(line, raw_page) and line.letter_height <= max_size
+            if _is_at_page_top(line, raw_page) and line.letter_height <= max_header_size
         }
     )
     min_page_count = max(3, 0.5 * len(raw_pages))
     return {
         row_key
-        for row_key, page_count in page_counts_by_key.items()
+        for row_key, page_count in page_counts_by_row_key.items()
         if page_count >= min_page_count
     }
 
@@ -374,7 +376,7 @@ def _find_page_number_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]
 
     Such a line may name the chapter, and so differ from page to page, or stand beside the text.
     """
-    page_counts_by_key = Counter(
+    page_counts_by_number_key = Counter(
         number_key
         for raw_page in raw_pages
         for number_key in {
@@ -386,7 +388,7 @@ def _find_page_number_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]
     min_page_count = max(_MIN_NUMBERED_PAGES, 0.25 * len(raw_pages))
     return {
         number_key
-        for number_key, page_count in page_counts_by_key.items()
+        for number_key, page_count in page_counts_by_number_key.items()
         if page_count >= min_page_count
     }
 
@@ -396,8 +398,8 @@ def _make_page_number_keys(line: Line, raw_page: RawPage) -> list[tuple[str, int
     if len(line.text) > _MAX_FOOTER_CHARS:
         return []
     number_matches = [_NUMBER_AT_END_PATTERN.search(line.text)]
-    is_at_bottom = _is_at_page_edge(line, raw_page) and not _is_at_page_top(line, raw_page)
-    if is_at_bottom and not line.text.endswith(_SENTENCE_ENDS):
+    is_at_page_bottom = _is_at_page_edge(line, raw_page) and not _is_at_page_top(line, raw_page)
+    if is_at_page_bottom and not line.text.endswith(_SENTENCE_ENDS):
         number_matches.append(_NUMBER_AT_START_PATTERN.match(line.text))
     return [
         (f"\0#{int(number_match[1]) - raw_page.number}", round(line.bottom / 6))
@@ -406,17 +408,19 @@ def _make_page_number_keys(line: Line, raw_page: RawPage) -> list[tuple[str, int
     ]
 
 
-def _find_frequent_keys(
-    raw_pages: Sequence[RawPage], make_key: Callable[[Line], tuple[str, int]], min_share: float
+def _find_frequent_line_keys(
+    raw_pages: Sequence[RawPage],
+    make_line_key: Callable[[Line], tuple[str, int]],
+    min_page_share: float,
 ) -> set[tuple[str, int]]:
     page_counts_by_key = Counter(
         line_key
         for raw_page in raw_pages
         for line_key in {
-            make_key(line) for line in raw_page.lines if _is_at_page_edge(line, raw_page)
+            make_line_key(line) for line in raw_page.lines if _is_at_page_edge(line, raw_page)
         }
     )
-    min_page_count = max(3, min_share * len(raw_pages))
+    min_page_count = max(3, min_page_share * len(raw_pages))
     return {
         line_key
         for line_key, page_count in page_counts_by_key.items()
@@ -431,16 +435,16 @@ def _is_running_line(
         return True
     if not _is_at_page_edge(line, raw_page):
         return (
-            _ANY_WATERMARK_KEY in running_line_keys
+            _HAS_WATERMARKS_KEY in running_line_keys
             and _make_watermark_key(line) in running_line_keys
         )
     line_keys = {
-        _make_repeat_key(line),
-        _make_beginning_key(line),
-        make_naming_key(line, raw_page.number),
+        _make_text_and_height_key(line),
+        _make_line_beginning_key(line),
+        make_page_row_key(line, raw_page.number),
     }
     if _is_at_page_top(line, raw_page):
-        line_keys.add(_make_row_key(line))
+        line_keys.add(_make_header_row_key(line))
     return bool(line_keys & running_line_keys) or _is_printed_page_number(line.text)
 
 
@@ -462,7 +466,7 @@ def _is_at_page_top(line: Line, raw_page: RawPage) -> bool:
     return line.bottom > (1 - PAGE_EDGE_SHARE) * raw_page.height
 
 
-def _make_row_key(line: Line) -> tuple[str, int]:
+def _make_header_row_key(line: Line) -> tuple[str, int]:
     """Return the key of a line's height alone, in letters of its size."""
     return f"\0{round(line.letter_height)}", round(line.bottom / 6)
 
@@ -471,25 +475,25 @@ def _make_watermark_key(line: Line) -> tuple[str, int]:
     return f"\0\0{line.text}", round(line.bottom / 6)
 
 
-def _make_repeat_key(line: Line) -> tuple[str, int]:
+def _make_text_and_height_key(line: Line) -> tuple[str, int]:
     # Rounded to six points, because scanned and re-set pages shift by a few.
     return re.sub(r"\d+", "#", line.text.lower()), round(line.bottom / 6)
 
 
-def _make_beginning_key(line: Line) -> tuple[str, int]:
+def _make_line_beginning_key(line: Line) -> tuple[str, int]:
     """Return the key of a line's beginning; one without letters alone there is like no other's."""
     line_words = line.text.lower().split()
     first_words = line_words[:_BEGINNING_WORD_COUNT]
-    is_telling = len(first_words) == _BEGINNING_WORD_COUNT and all(map(str.isalpha, first_words))
-    return " ".join(first_words if is_telling else line_words), round(line.bottom / 6)
+    are_letters = len(first_words) == _BEGINNING_WORD_COUNT and all(map(str.isalpha, first_words))
+    return " ".join(first_words if are_letters else line_words), round(line.bottom / 6)
 
 
-def _join_page_lines(page_lines: Iterable[Line], leading_ratio: float) -> str:
+def _build_page_text(page_lines: Iterable[Line], leading_ratio: float) -> str:
     page_lines = list(page_lines)
-    line_texts = [
-        ("\n\n" if has_gap_above else "\n") + line.text
-        for line, has_gap_above in zip(
-            page_lines, _find_paragraph_gaps(page_lines, leading_ratio), strict=True
+    separated_line_texts = [
+        ("\n\n" if begins_paragraph else "\n") + line.text
+        for line, begins_paragraph in zip(
+            page_lines, _list_paragraph_beginnings(page_lines, leading_ratio), strict=True
         )
     ]
-    return "".join(line_texts).lstrip("\n")
+    return "".join(separated_line_texts).lstrip("\n")

@@ -16,13 +16,13 @@ from readingroom.ingest.structure.codes import (
     find_boxed_prefixes,
     find_code_families,
     find_named_prefixes,
-    is_above_rule_sentence,
-    is_above_targets,
+    is_above_monitoring_labels,
+    is_above_requirement,
 )
 from readingroom.ingest.structure.policy_headings import (
     PolicyHeading,
     find_policy_headings,
-    is_row_of_list,
+    is_heading_row_of_list,
 )
 from readingroom.ingest.structure.starts import SectionStart
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
@@ -43,41 +43,41 @@ _TITLE_WITHOUT_POLICIES_PATTERN = re.compile(
 )
 _TITLE_PAGE_COUNT = 2
 # A plan with fewer policies may name them by codes alone.
-_MIN_POLICIES = 3
-_BODY_GRADE, _BACK_GRADE, _ANNEX_GRADE = 2, 1, 0
+_MIN_WORDED_POLICIES = 3
+_BODY_RANK, _BACK_MATTER_RANK, _ANNEX_RANK = 2, 1, 0
 # An annex that begins before this share of the lines is a line of the contents.
-_MIN_ANNEX_SHARE = 0.3
+_MIN_ANNEX_POSITION_SHARE = 0.3
 # Of the text below a heading; with less, it is a line of a list.
-_MIN_TEXT_CHARS = 40
+_MIN_POLICY_TEXT_CHARS = 40
 # Of a sentence that stands in a box with its heading, and nothing else.
 _MIN_SENTENCE_CHARS = 12
 # Share of a plan's policies that stand in boxes; then a box that names one is the policy.
-_MIN_BOXED_SHARE = 0.6
-_MAX_MEASURED_LINES = 400
+_MIN_BOXED_POLICY_SHARE = 0.6
+_MAX_LINES_COUNTED = 400
 # Headings without a text, one below the other; with fewer, they are no list.
-_MIN_LIST_ROWS = 3
+_MIN_HEADINGS_IN_LIST = 3
 
 
-def find_policies(
+def find_policy_and_other_headings(
     typography: Typography, document_text: str, headings: Sequence[SectionStart]
 ) -> tuple[list[PolicyHeading], list[PolicyHeading]]:
     """Return the policies of a document, and the other headings that name one."""
     if not has_own_policies(typography):
         return [], []
     code_prefixes = find_named_prefixes(document_text)
-    chosen_headings, other_headings = _choose_policies(typography, code_prefixes, headings)
-    policy_looks = {
-        (heading_line.is_bold, round(heading_line.letter_height))
+    chosen_headings, other_headings = _choose_policy_headings(typography, code_prefixes, headings)
+    looks_of_policies = {
+        (line_of_heading.is_bold, round(line_of_heading.letter_height))
         for policy_heading in chosen_headings
-        for heading_line in [typography.lines[policy_heading.heading_index].line]
+        for line_of_heading in [typography.lines[policy_heading.heading_index].line]
     }
-    has_few_policies = len(chosen_headings) < _MIN_POLICIES
+    has_few_policies = len(chosen_headings) < _MIN_WORDED_POLICIES
     # Beside policies that are called so, a code without the word is one where the contents list it
     # and it looks like them, heads a box or is listed as they are.
     family_prefixes = {
         code_prefix
         for code_family in find_code_families(typography, document_text)
-        if has_few_policies or code_family.look in policy_looks or code_family.is_like_policies
+        if has_few_policies or code_family.look in looks_of_policies or code_family.is_like_policies
         for code_prefix in (
             code_family.prefixes if has_few_policies else code_family.listed_prefixes
         )
@@ -86,16 +86,16 @@ def find_policies(
         typography, [policy_heading.heading_index for policy_heading in chosen_headings]
     )
     if family_prefixes - code_prefixes:
-        return _choose_policies(typography, code_prefixes | family_prefixes, headings)
+        return _choose_policy_headings(typography, code_prefixes | family_prefixes, headings)
     return chosen_headings, other_headings
 
 
-def _choose_policies(
+def _choose_policy_headings(
     typography: Typography, code_prefixes: set[str], headings: Sequence[SectionStart]
 ) -> tuple[list[PolicyHeading], list[PolicyHeading]]:
     """Return the policies whose codes begin with these letters or follow the word "Policy"."""
     candidate_headings = find_policy_headings(typography, code_prefixes)
-    boundaries = sorted(
+    boundary_line_indexes = sorted(
         {
             section_start.line_index
             for section_start in headings
@@ -105,14 +105,14 @@ def _choose_policies(
         | {len(typography.lines)}
     )
     chosen_headings = _PolicyChooser(
-        typography, candidate_headings, headings, boundaries
+        typography, candidate_headings, headings, boundary_line_indexes
     ).choose_headings()
     chosen_line_indexes = {candidate_heading.line_index for candidate_heading in chosen_headings}
     other_headings = [
         candidate_heading
         for candidate_heading in candidate_headings
         if candidate_heading.line_index not in chosen_line_indexes
-        and not is_row_of_list(typography, candidate_heading)
+        and not is_heading_row_of_list(typography, candidate_heading)
     ]
     return chosen_headings, other_headings
 
@@ -131,7 +131,7 @@ def has_own_policies(typography: Typography) -> bool:
     return True
 
 
-def fold_policy_code(policy_ref: str) -> str:
+def make_policy_ref_key(policy_ref: str) -> str:
     """Return a reference without blanks, which plans write in a code or leave out."""
     return policy_ref.replace(" ", "").casefold()
 
@@ -144,36 +144,40 @@ class _PolicyChooser:
         typography: Typography,
         candidate_headings: Sequence[PolicyHeading],
         headings: Sequence[SectionStart],
-        boundaries: Sequence[int],
+        boundary_line_indexes: Sequence[int],
     ) -> None:
         self._typography = typography
         self._candidate_headings = candidate_headings
-        self._graded_stretches = _grade_stretches(headings, len(typography.lines))
-        self._next_boundaries = dict(pairwise(boundaries))
+        self._ranked_stretches = _rank_document_stretches(headings, len(typography.lines))
+        self._next_boundary_indexes = dict(pairwise(boundary_line_indexes))
         heading_line_indexes = [heading.line_index for heading in candidate_headings]
-        self._next_headings = dict(pairwise([*heading_line_indexes, len(typography.lines)]))
+        self._next_heading_line_indexes = dict(
+            pairwise([*heading_line_indexes, len(typography.lines)])
+        )
         self._refs_by_box = self._group_refs_by_box()
         self._text_lengths = {
             candidate_heading.line_index: self._count_text_chars(candidate_heading)
             for candidate_heading in candidate_headings
         }
-        self._last_rows = self._find_last_rows_of_lists()
+        self._last_row_indexes_of_lists = self._find_last_rows_of_lists()
         plausible_headings = [*filter(self._is_plausible_heading, candidate_headings)]
-        boxed_refs = {
-            fold_policy_code(heading.ref)
+        refs_of_boxed_policies = {
+            make_policy_ref_key(heading.ref)
             for heading in plausible_headings
-            if self._is_head_of_box(heading)
+            if self._is_first_line_of_box(heading)
         }
-        plausible_refs = {fold_policy_code(heading.ref) for heading in plausible_headings}
-        self._are_policies_boxed = len(boxed_refs) > _MIN_BOXED_SHARE * len(plausible_refs)
+        plausible_refs = {make_policy_ref_key(heading.ref) for heading in plausible_headings}
+        self._are_policies_boxed = len(refs_of_boxed_policies) > _MIN_BOXED_POLICY_SHARE * len(
+            plausible_refs
+        )
         # The look of most policies, counted over references so that a long list does not win.
         refs_by_look: defaultdict[tuple[bool, float, bool], set[str]] = defaultdict(set)
         for candidate_heading in plausible_headings:
-            refs_by_look[self._measure_look(candidate_heading)].add(
-                fold_policy_code(candidate_heading.ref)
+            refs_by_look[self._get_heading_look(candidate_heading)].add(
+                make_policy_ref_key(candidate_heading.ref)
             )
-        self._look_counts = Counter(
-            {heading_look: len(look_refs) for heading_look, look_refs in refs_by_look.items()}
+        self._policy_counts_by_look = Counter(
+            {heading_look: len(refs_of_look) for heading_look, refs_of_look in refs_by_look.items()}
         )
 
     def choose_headings(self) -> list[PolicyHeading]:
@@ -181,11 +185,11 @@ class _PolicyChooser:
         for candidate_heading in self._candidate_headings:
             if not self._is_plausible_heading(candidate_heading):
                 continue
-            policy_ref = fold_policy_code(candidate_heading.ref)
-            if policy_ref not in best_headings_by_ref or self._make_rank_key(
+            policy_ref_key = make_policy_ref_key(candidate_heading.ref)
+            if policy_ref_key not in best_headings_by_ref or self._make_rank_key(
                 candidate_heading
-            ) > self._make_rank_key(best_headings_by_ref[policy_ref]):
-                best_headings_by_ref[policy_ref] = candidate_heading
+            ) > self._make_rank_key(best_headings_by_ref[policy_ref_key]):
+                best_headings_by_ref[policy_ref_key] = candidate_heading
         return sorted(
             best_headings_by_ref.values(),
             key=lambda candidate_heading: candidate_heading.line_index,
@@ -195,16 +199,16 @@ class _PolicyChooser:
         self, candidate_heading: PolicyHeading
     ) -> tuple[int, bool, bool, bool, bool, bool, bool, int, bool, int]:
         return (
-            self._get_stretch_grade(candidate_heading),
+            self._get_stretch_rank(candidate_heading),
             # A note in the margin may name the policy beside it.
             not self._typography.is_small_line(candidate_heading.heading_index),
             not self._shares_box_with_others(candidate_heading),
-            not self._is_in_grid(candidate_heading),
+            not self._is_inside_table(candidate_heading),
             # The section about a policy may be numbered, and have its name.
             not self._begins_with_digit(candidate_heading),
             not _EXPLAINING_TITLE_PATTERN.fullmatch(candidate_heading.title),
-            self._are_policies_boxed and self._is_head_of_box(candidate_heading),
-            self._look_counts[self._measure_look(candidate_heading)],
+            self._are_policies_boxed and self._is_first_line_of_box(candidate_heading),
+            self._policy_counts_by_look[self._get_heading_look(candidate_heading)],
             candidate_heading.label_line_index is not None,
             self._text_lengths[candidate_heading.line_index],
         )
@@ -213,60 +217,62 @@ class _PolicyChooser:
         """Whether there is text below a heading, in the body of the document."""
         has_text = self._text_lengths[
             candidate_heading.line_index
-        ] >= _MIN_TEXT_CHARS or self._is_head_of_sentence_box(candidate_heading)
+        ] >= _MIN_POLICY_TEXT_CHARS or self._begins_box_with_sentence(candidate_heading)
         return (
             has_text
-            and self._get_stretch_grade(candidate_heading) != _ANNEX_GRADE
-            and candidate_heading.line_index not in self._last_rows
+            and self._get_stretch_rank(candidate_heading) != _ANNEX_RANK
+            and candidate_heading.line_index not in self._last_row_indexes_of_lists
             and not self._is_monitoring_heading(candidate_heading)
         )
 
-    def _is_head_of_sentence_box(self, candidate_heading: PolicyHeading) -> bool:
+    def _begins_box_with_sentence(self, candidate_heading: PolicyHeading) -> bool:
         """Whether a heading begins a box, and a sentence ends it."""
         all_lines = self._typography.lines
         heading_line = all_lines[candidate_heading.heading_index]
         text_start_index = candidate_heading.heading_index + 1
         if heading_line.box is None or heading_line.box.is_grid:
             return False
-        box_lines = [
+        lines_below_in_box = [
             *takewhile(
                 lambda flow_line: (
                     flow_line.box == heading_line.box and flow_line.page == heading_line.page
                 ),
-                all_lines[text_start_index : text_start_index + _MIN_LIST_ROWS],
+                all_lines[text_start_index : text_start_index + _MIN_HEADINGS_IN_LIST],
             )
         ]
-        return bool(box_lines) and (
-            len(box_lines[-1].line.text) >= _MIN_SENTENCE_CHARS
-            and box_lines[-1].line.text.endswith(".")
+        return bool(lines_below_in_box) and (
+            len(lines_below_in_box[-1].line.text) >= _MIN_SENTENCE_CHARS
+            and lines_below_in_box[-1].line.text.endswith(".")
         )
 
     def _is_monitoring_heading(self, candidate_heading: PolicyHeading) -> bool:
         """Whether a heading in a chapter on monitoring stands above indicators, not above rules."""
         heading_index = candidate_heading.heading_index
-        return self._get_stretch_grade(candidate_heading) == _BACK_GRADE and (
-            is_above_targets(self._typography, heading_index)
-            or not is_above_rule_sentence(self._typography, heading_index)
+        return self._get_stretch_rank(candidate_heading) == _BACK_MATTER_RANK and (
+            is_above_monitoring_labels(self._typography, heading_index)
+            or not is_above_requirement(self._typography, heading_index)
         )
 
     def _find_last_rows_of_lists(self) -> set[int]:
         """Return the headings that end a list of others; the text below is no part of the list."""
         last_row_indexes: set[int] = set()
-        row_count = 0
+        list_row_count = 0
         for last_heading, next_heading in pairwise(self._candidate_headings):
-            is_next_row = self._is_row_below(last_heading, next_heading)
-            row_count = row_count + 1 if is_next_row else 0
-            if row_count >= _MIN_LIST_ROWS:
+            is_next_row = self._is_next_row_of_list(last_heading, next_heading)
+            list_row_count = list_row_count + 1 if is_next_row else 0
+            if list_row_count >= _MIN_HEADINGS_IN_LIST:
                 last_row_indexes.add(next_heading.line_index)
         return last_row_indexes
 
-    def _is_row_below(self, last_heading: PolicyHeading, next_heading: PolicyHeading) -> bool:
+    def _is_next_row_of_list(
+        self, last_heading: PolicyHeading, next_heading: PolicyHeading
+    ) -> bool:
         """Whether one heading stands right below another that looks like it, without a text."""
         all_lines = self._typography.lines
         last_line = all_lines[last_heading.heading_index]
         next_line = all_lines[next_heading.heading_index]
         return (
-            self._text_lengths[last_heading.line_index] < _MIN_TEXT_CHARS
+            self._text_lengths[last_heading.line_index] < _MIN_POLICY_TEXT_CHARS
             and last_line.page == next_line.page
             and abs(last_line.line.left - next_line.line.left) < 1
             and self._typography.has_same_look(
@@ -274,11 +280,11 @@ class _PolicyChooser:
             )
         )
 
-    def _get_stretch_grade(self, candidate_heading: PolicyHeading) -> int:
+    def _get_stretch_rank(self, candidate_heading: PolicyHeading) -> int:
         stretch_index = (
-            bisect_right(self._graded_stretches, (candidate_heading.line_index, _BODY_GRADE)) - 1
+            bisect_right(self._ranked_stretches, (candidate_heading.line_index, _BODY_RANK)) - 1
         )
-        return self._graded_stretches[stretch_index][1]
+        return self._ranked_stretches[stretch_index][1]
 
     def _group_refs_by_box(self) -> dict[tuple[int, Box], set[str]]:
         """Return the policies that each box names as headings do, by its page."""
@@ -287,7 +293,7 @@ class _PolicyChooser:
             heading_line = self._typography.lines[candidate_heading.heading_index]
             if heading_line.box is not None:
                 refs_by_box[heading_line.page, heading_line.box].add(
-                    fold_policy_code(candidate_heading.ref)
+                    make_policy_ref_key(candidate_heading.ref)
                 )
         return refs_by_box
 
@@ -298,7 +304,7 @@ class _PolicyChooser:
             return False
         return len(self._refs_by_box[heading_line.page, heading_line.box]) > 1
 
-    def _is_head_of_box(self, candidate_heading: PolicyHeading) -> bool:
+    def _is_first_line_of_box(self, candidate_heading: PolicyHeading) -> bool:
         """Whether a heading is the first line of a box that holds its text too."""
         all_lines = self._typography.lines
         heading_index = candidate_heading.heading_index
@@ -310,26 +316,26 @@ class _PolicyChooser:
             and (heading_index == 0 or all_lines[heading_index - 1].box != heading_box)
         )
 
-    def _is_in_grid(self, candidate_heading: PolicyHeading) -> bool:
+    def _is_inside_table(self, candidate_heading: PolicyHeading) -> bool:
         """Whether a heading stands in a table; not so in a box that holds a rule and a table."""
         heading_index = candidate_heading.heading_index
-        line_box = self._typography.lines[heading_index].box
-        if line_box is None or not line_box.is_grid:
+        box_of_heading = self._typography.lines[heading_index].box
+        if box_of_heading is None or not box_of_heading.is_grid:
             return False
         text_start_index = self._typography.find_title_end(heading_index, candidate_heading.title)
-        holds_rule = (
-            self._is_head_of_box(candidate_heading)
+        does_box_hold_policy = (
+            self._is_first_line_of_box(candidate_heading)
             and self._typography.is_long_line(text_start_index)
-            and self._typography.lines[text_start_index].box == line_box
-            and is_above_rule_sentence(self._typography, heading_index)
-            and not is_above_targets(self._typography, heading_index)
+            and self._typography.lines[text_start_index].box == box_of_heading
+            and is_above_requirement(self._typography, heading_index)
+            and not is_above_monitoring_labels(self._typography, heading_index)
         )
-        return not holds_rule
+        return not does_box_hold_policy
 
     def _begins_with_digit(self, candidate_heading: PolicyHeading) -> bool:
         return self._typography.lines[candidate_heading.heading_index].line.text[0].isdigit()
 
-    def _measure_look(self, candidate_heading: PolicyHeading) -> tuple[bool, float, bool]:
+    def _get_heading_look(self, candidate_heading: PolicyHeading) -> tuple[bool, float, bool]:
         heading_line = self._typography.lines[candidate_heading.heading_index].line
         return (
             heading_line.is_bold,
@@ -339,34 +345,34 @@ class _PolicyChooser:
 
     def _count_text_chars(self, candidate_heading: PolicyHeading) -> int:
         """Return the number of characters between a heading and the next, or its own line's."""
-        first_line_index = candidate_heading.heading_index + (
+        text_start_index = candidate_heading.heading_index + (
             candidate_heading.line_index == candidate_heading.heading_index
         )
-        end_line_index = min(
-            self._next_boundaries[candidate_heading.line_index],
-            first_line_index + _MAX_MEASURED_LINES,
+        text_end_index = min(
+            self._next_boundary_indexes[candidate_heading.line_index],
+            text_start_index + _MAX_LINES_COUNTED,
         )
         all_lines = self._typography.lines
         heading_box = all_lines[candidate_heading.heading_index].box
         if heading_box is not None:
             # Numbers in the box of a policy are its own, and end nothing.
-            box_end_limit = min(
-                self._next_headings[candidate_heading.line_index],
-                first_line_index + _MAX_MEASURED_LINES,
+            max_box_end_index = min(
+                self._next_heading_line_indexes[candidate_heading.line_index],
+                text_start_index + _MAX_LINES_COUNTED,
             )
             box_lines = takewhile(
                 lambda flow_line: flow_line.box == heading_box,
-                all_lines[first_line_index:box_end_limit],
+                all_lines[text_start_index:max_box_end_index],
             )
             box_char_count = sum(len(flow_line.line.text) for flow_line in box_lines)
             # The heading may be all of it that a page has room for.
-            if box_char_count >= _MIN_TEXT_CHARS or (
+            if box_char_count >= _MIN_POLICY_TEXT_CHARS or (
                 heading_box.is_grid
-                and not self._is_continued_on_next_page(candidate_heading, first_line_index)
+                and not self._is_continued_on_next_page(candidate_heading, text_start_index)
             ):
                 return box_char_count
         return sum(
-            len(flow_line.line.text) for flow_line in all_lines[first_line_index:end_line_index]
+            len(flow_line.line.text) for flow_line in all_lines[text_start_index:text_end_index]
         )
 
     def _is_continued_on_next_page(
@@ -389,12 +395,14 @@ class _PolicyChooser:
         )
 
 
-def _grade_stretches(headings: Sequence[SectionStart], line_count: int) -> list[tuple[int, int]]:
+def _rank_document_stretches(
+    headings: Sequence[SectionStart], line_count: int
+) -> list[tuple[int, int]]:
     """Return the lines at which a stretch of the document begins, each with its weight.
 
     The body weighs 2, chapters on monitoring, old policies and the like 1, and annexes 0.
     """
-    graded_stretches = [(0, _BODY_GRADE)]
+    ranked_stretches = [(0, _BODY_RANK)]
     back_matter_level: int | None = None
     for section_start in headings:
         if section_start.kind not in ("part", "chapter", "annex", "section"):
@@ -407,11 +415,11 @@ def _grade_stretches(headings: Sequence[SectionStart], line_count: int) -> list[
         ):
             continue
         back_matter_level = section_start.level
-        if is_annex and section_start.line_index > _MIN_ANNEX_SHARE * line_count:
-            graded_stretches.append((section_start.line_index, _ANNEX_GRADE))
+        if is_annex and section_start.line_index > _MIN_ANNEX_POSITION_SHARE * line_count:
+            ranked_stretches.append((section_start.line_index, _ANNEX_RANK))
         elif is_annex or _BACK_MATTER_PATTERN.search(section_start.title[:200]):
-            graded_stretches.append((section_start.line_index, _BACK_GRADE))
+            ranked_stretches.append((section_start.line_index, _BACK_MATTER_RANK))
         else:
-            graded_stretches.append((section_start.line_index, _BODY_GRADE))
+            ranked_stretches.append((section_start.line_index, _BODY_RANK))
             back_matter_level = None
-    return graded_stretches
+    return ranked_stretches

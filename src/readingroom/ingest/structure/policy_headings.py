@@ -10,8 +10,8 @@ from readingroom.ingest.structure.codes import (
     POLICY_HEADING_PATTERN,
     SITE_HEADING_PATTERN,
     TITLE_BEFORE_CODE_PATTERN,
-    find_bar_line_indexes,
-    find_site_line_indexes,
+    find_heading_bar_line_indexes,
+    find_site_heading_line_indexes,
     get_code_letters,
     match_synonym_heading,
 )
@@ -19,16 +19,16 @@ from readingroom.ingest.structure.starts import SectionStart, make_section_start
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
 # Of a heading that may name a policy; most lines have another.
-_FIRST_LETTER_PATTERN = re.compile(r"[A-Z]|\d{1,2}[\d.]*\s+[A-Z]")
-_WORDS_OF_HEADINGS = ("Policy", "POLICY", "Allocation", "ALLOCATION")
+_HEADING_BEGINNING_PATTERN = re.compile(r"[A-Z]|\d{1,2}[\d.]*\s+[A-Z]")
+_POLICY_HEADING_WORDS = ("Policy", "POLICY", "Allocation", "ALLOCATION")
 _TEXT_LABEL_PATTERN = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
 _CONTINUED_PATTERN = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
 # Points that the word "Policy" may begin left or right of the code below it.
-_MAX_BADGE_INDENT = 30.0
+_MAX_BADGE_LEFT_DIFFERENCE = 30.0
 # Of the usual length of a line; a cell of a table is shorter.
-_MIN_TEXT_SHARE = 0.7
+_MIN_TEXT_LINE_SHARE = 0.7
 # Lines between the heading of a policy and the label of its text.
-_MAX_LABEL_DISTANCE = 120
+_MAX_LINES_TO_LABEL = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,54 +56,61 @@ def is_continued_heading(line_text: str, heading_text: str) -> bool:
     """Whether a line such as `Policy H1 continued` says that the policy of a heading goes on."""
     if not _CONTINUED_PATTERN.search(line_text[-40:]):
         return False
-    named_words = re.findall(r"\w+", _CONTINUED_PATTERN.sub("", line_text).casefold())
+    words_before_continued = re.findall(r"\w+", _CONTINUED_PATTERN.sub("", line_text).casefold())
     heading_words = re.findall(r"\w+", heading_text.casefold())
-    return bool(named_words) and named_words == heading_words[: len(named_words)]
+    return (
+        bool(words_before_continued)
+        and words_before_continued == heading_words[: len(words_before_continued)]
+    )
 
 
 def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> list[PolicyHeading]:
     """Return every heading that names a policy, in the body of a plan or elsewhere."""
     flow_lines = typography.lines
-    ordered_label_indexes = [
+    sorted_label_line_indexes = [
         line_index
         for line_index, label_line in enumerate(flow_lines)
         if _TEXT_LABEL_PATTERN.fullmatch(label_line.line.text)
         and not _is_cell_of_table(typography, line_index)
     ]
-    label_line_indexes = set(ordered_label_indexes)
-    site_line_indexes, bar_line_indexes = (
-        find_site_line_indexes(typography),
-        find_bar_line_indexes(typography),
+    label_line_indexes = set(sorted_label_line_indexes)
+    site_heading_line_indexes, heading_bar_line_indexes = (
+        find_site_heading_line_indexes(typography),
+        find_heading_bar_line_indexes(typography),
     )
-    matched_headings: list[PolicyHeading] = []
+    policy_headings: list[PolicyHeading] = []
     for line_index, flow_line in enumerate(flow_lines):
         line_text = flow_line.line.text
         if (
-            not _FIRST_LETTER_PATTERN.match(line_text)
+            not _HEADING_BEGINNING_PATTERN.match(line_text)
             or line_index in typography.contents_line_indexes
         ):
             continue
-        matched_heading = (
-            (_match_badge(typography, line_index) if line_index - 1 in label_line_indexes else None)
+        policy_heading = (
+            (
+                _match_badge_heading(typography, line_index)
+                if line_index - 1 in label_line_indexes
+                else None
+            )
             or _match_worded_heading(typography, line_index)
             or _match_code_heading(typography, line_index, code_prefixes, label_line_indexes)
             or _match_code_alone(typography, line_index, code_prefixes)
             or _match_synonym_heading(typography, line_index, code_prefixes)
             or (
                 _make_site_heading(typography, line_index)
-                if line_index in site_line_indexes
+                if line_index in site_heading_line_indexes
                 else None
             )
             or (
-                _make_bar_heading(typography, line_index)
-                if line_index in bar_line_indexes
+                _make_heading_bar_heading(typography, line_index)
+                if line_index in heading_bar_line_indexes
                 else None
             )
         )
-        if matched_heading:
-            matched_headings.append(matched_heading)
-    first_headings = [*_exclude_repeated_headings(typography, matched_headings)]
-    return [*_attach_text_labels(first_headings, ordered_label_indexes)]
+        if policy_heading:
+            policy_headings.append(policy_heading)
+    unrepeated_headings = [*_exclude_repeated_headings(typography, policy_headings)]
+    return [*_attach_text_labels(unrepeated_headings, sorted_label_line_indexes)]
 
 
 def _is_cell_of_table(typography: Typography, label_line_index: int) -> bool:
@@ -112,49 +119,49 @@ def _is_cell_of_table(typography: Typography, label_line_index: int) -> bool:
     Below a label in a table there is a code, or there are short cells.
     """
     flow_lines = typography.lines
-    label_line, next_index = flow_lines[label_line_index], label_line_index + 1
+    label_line, next_line_index = flow_lines[label_line_index], label_line_index + 1
     if label_line.box is None or not label_line.box.is_grid:
         return False
-    if next_index == len(flow_lines) or flow_lines[label_line_index - 1].box == label_line.box:
+    if next_line_index == len(flow_lines) or flow_lines[label_line_index - 1].box == label_line.box:
         return True
-    next_line = flow_lines[next_index]
-    is_above_text = (
+    next_line = flow_lines[next_line_index]
+    is_above_policy_text = (
         typography.is_emphasised(label_line_index)
-        and typography.is_block_start(next_index)
+        and typography.is_block_start(next_line_index)
         and next_line.box == label_line.box
         and next_line.line.bottom < label_line.line.bottom
         and abs(next_line.line.left - label_line.line.left) < MARGIN_TOLERANCE
-        and len(next_line.line.text) >= _MIN_TEXT_SHARE * typography.usual_line_length
+        and len(next_line.line.text) >= _MIN_TEXT_LINE_SHARE * typography.usual_line_length
     )
-    return not is_above_text
+    return not is_above_policy_text
 
 
 def _exclude_repeated_headings(
     typography: Typography, policy_headings: Sequence[PolicyHeading]
 ) -> Iterator[PolicyHeading]:
     """Yield the headings but for those printed again where a box goes on at the top of a page."""
-    last_heading: PolicyHeading | None = None
+    previous_heading: PolicyHeading | None = None
     for policy_heading in policy_headings:
         is_repeated = (
-            last_heading is not None
-            and is_repeated_heading(
-                typography, last_heading.heading_index, policy_heading.heading_index
+            previous_heading is not None
+            and is_heading_repeated_on_page(
+                typography, previous_heading.heading_index, policy_heading.heading_index
             )
-            and _are_in_one_box(typography, last_heading, policy_heading)
+            and _are_in_continued_box(typography, previous_heading, policy_heading)
         )
         if not is_repeated:
             yield policy_heading
-        last_heading = policy_heading
+        previous_heading = policy_heading
 
 
-def is_repeated_heading(
+def is_heading_repeated_on_page(
     typography: Typography, heading_index: int, line_index: int, line_count: int = 1
 ) -> bool:
     """Whether lines are the first of their page and say the same as a heading further up."""
     flow_lines = typography.lines
     page_top_lines, heading_lines = (
-        flow_lines[first_line_index : first_line_index + line_count]
-        for first_line_index in (line_index, heading_index)
+        flow_lines[first_index : first_index + line_count]
+        for first_index in (line_index, heading_index)
     )
     return (
         line_index > heading_index
@@ -164,7 +171,7 @@ def is_repeated_heading(
     )
 
 
-def is_row_of_list(typography: Typography, policy_heading: PolicyHeading) -> bool:
+def is_heading_row_of_list(typography: Typography, policy_heading: PolicyHeading) -> bool:
     """Whether a mere code begins a row of text that looks like the row above: a list of sites."""
     line_index = policy_heading.heading_index
     return (
@@ -175,30 +182,30 @@ def is_row_of_list(typography: Typography, policy_heading: PolicyHeading) -> boo
     )
 
 
-def _are_in_one_box(
+def _are_in_continued_box(
     typography: Typography, policy_heading: PolicyHeading, repeated_heading: PolicyHeading
 ) -> bool:
     """Whether boxes of one width reach from a heading to where it stands again, page by page."""
     flow_lines = typography.lines
     heading_box = flow_lines[policy_heading.heading_index].box
-    last_page = flow_lines[policy_heading.heading_index].page
+    last_page_number = flow_lines[policy_heading.heading_index].page
     for line_index in range(policy_heading.heading_index, repeated_heading.heading_index + 1):
         flow_line = flow_lines[line_index]
         if flow_line.box is None and typography.is_small_line(line_index):
             continue  # a footnote
-        if flow_line.box is None or heading_box is None or flow_line.page > last_page + 1:
+        if flow_line.box is None or heading_box is None or flow_line.page > last_page_number + 1:
             return False
-        last_page = flow_line.page
-        is_as_wide = (
+        last_page_number = flow_line.page
+        is_box_as_wide = (
             abs(flow_line.box.left - heading_box.left) < MARGIN_TOLERANCE
             and abs(flow_line.box.right - heading_box.right) < MARGIN_TOLERANCE
         )
-        if not is_as_wide:
+        if not is_box_as_wide:
             return False
     return True
 
 
-def _match_badge(typography: Typography, line_index: int) -> PolicyHeading | None:
+def _match_badge_heading(typography: Typography, line_index: int) -> PolicyHeading | None:
     """Return the heading whose code stands below the word "Policy", with its title beside both."""
     label_line_index = line_index - 1
     label_line, code_line = typography.lines[label_line_index], typography.lines[line_index]
@@ -207,11 +214,14 @@ def _match_badge(typography: Typography, line_index: int) -> PolicyHeading | Non
     ):
         return None
     height_difference = label_line.line.bottom - code_line.line.bottom
-    is_above = (
+    is_label_above_code = (
         label_line.page == code_line.page
         and 0 < height_difference < 2 * code_line.line.letter_height
     )
-    if not is_above or abs(label_line.line.left - code_line.line.left) > _MAX_BADGE_INDENT:
+    if (
+        not is_label_above_code
+        or abs(label_line.line.left - code_line.line.left) > _MAX_BADGE_LEFT_DIFFERENCE
+    ):
         return None
     for title_line_index in (label_line_index - 1, line_index + 1):
         if 0 <= title_line_index < len(typography.lines) and _is_title_beside_badge(
@@ -239,7 +249,7 @@ def _is_title_beside_badge(
         < height_difference
         < badge_height + code_line.line.letter_height / 2
         and typography.is_emphasised(title_line_index)
-        and typography.is_title_like(title_line_index)
+        and typography.could_be_title(title_line_index)
     )
 
 
@@ -247,7 +257,7 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
     """Return the heading `Policy LP5 – Housing`, or None."""
     line_text = typography.lines[line_index].line.text
     # Most lines lack these words, and the pattern takes longer to say so.
-    if not any(policy_word in line_text for policy_word in _WORDS_OF_HEADINGS):
+    if not any(heading_word in line_text for heading_word in _POLICY_HEADING_WORDS):
         return None
     heading_match = POLICY_HEADING_PATTERN.fullmatch(line_text)
     if heading_match is None or (
@@ -259,26 +269,30 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         typography, line_index, heading_match.end("number")
     ):
         return None
-    is_run_in = typography.is_run_in_heading(line_index)
-    if not (is_run_in or typography.is_heading(line_index)):
+    is_run_in_heading = typography.is_run_in_heading(line_index)
+    if not (is_run_in_heading or typography.is_heading(line_index)):
         return None
     if not (typography.is_block_start(line_index) or typography.is_after_sentence(line_index)):
         return None
     heading_title = heading_match["title"] or heading_match["uncapped"] or ""
     if heading_match["continued"] or _CONTINUED_PATTERN.search(heading_title[-40:]):
         return None
-    policy_word = heading_match["word"]
+    heading_word = heading_match["word"]
     if heading_match["topic"] and heading_match["number"].isdigit():
         # A mere number does not tell the policies of one topic from another's.
-        policy_word = f"{heading_match['topic']} {policy_word}"
-    policy_word = policy_word.title() if policy_word.isupper() else policy_word
-    policy_part = f" Part {heading_match['part'].split()[1]}" if heading_match["part"] else ""
-    policy_title = "" if is_run_in else _complete_title(typography, line_index, heading_title)
+        heading_word = f"{heading_match['topic']} {heading_word}"
+    heading_word = heading_word.title() if heading_word.isupper() else heading_word
+    policy_part_suffix = (
+        f" Part {heading_match['part'].split()[1]}" if heading_match["part"] else ""
+    )
+    policy_title = (
+        "" if is_run_in_heading else _complete_title(typography, line_index, heading_title)
+    )
     policy_title = policy_title or heading_match["bracketed"] or ""
     return PolicyHeading(
         line_index,
         line_index,
-        f"{' '.join(policy_word.split())} {heading_match['number']}{policy_part}",
+        f"{' '.join(heading_word.split())} {heading_match['number']}{policy_part_suffix}",
         policy_title,
     )
 
@@ -293,13 +307,13 @@ def _is_sentence_about_policy(
     line_text = typography.lines[line_index].line.text
     if line_text[code_end_offset:].lstrip().startswith((":", "–", "—", "-", ".")):
         return False
-    next_index = line_index + 1
-    goes_on = (
-        next_index < len(typography.lines)
-        and not typography.has_same_look(line_index, next_index)
-        and typography.lines[next_index].line.text[0].islower()
+    next_line_index = line_index + 1
+    does_sentence_go_on = (
+        next_line_index < len(typography.lines)
+        and not typography.has_same_look(line_index, next_line_index)
+        and typography.lines[next_line_index].line.text[0].islower()
     )
-    return goes_on or line_text.endswith(".")
+    return does_sentence_go_on or line_text.endswith(".")
 
 
 def _match_code_heading(
@@ -336,9 +350,11 @@ def _match_code_alone(
     policy_title = _complete_title(typography, line_index, "")
     if not policy_title and typography.is_emphasised(line_index):
         # Beside its text, the title of a policy may be set in plain letters.
-        next_index = line_index + 1
-        has_title = next_index < len(typography.lines) and typography.is_title_like(next_index)
-        policy_title = typography.lines[next_index].line.text if has_title else ""
+        next_line_index = line_index + 1
+        is_next_line_title = next_line_index < len(typography.lines) and typography.could_be_title(
+            next_line_index
+        )
+        policy_title = typography.lines[next_line_index].line.text if is_next_line_title else ""
     return (
         PolicyHeading(line_index, line_index, f"Policy {policy_code}", policy_title)
         if policy_title
@@ -370,36 +386,40 @@ def _make_site_heading(typography: Typography, line_index: int) -> PolicyHeading
     assert site_match is not None
     site_title = _complete_title(typography, line_index, site_match["title"] or "")
     # `Housing Site 1` and `Employment Site 1` are two.
-    site_word = site_match["word"].title() if site_match["word"].isupper() else site_match["word"]
-    return PolicyHeading(line_index, line_index, f"{site_word} {site_match['number']}", site_title)
-
-
-def _make_bar_heading(typography: Typography, line_index: int) -> PolicyHeading:
-    """Return the heading `Affordable homes Policy H3`, which a line is known to be."""
-    bar_match = TITLE_BEFORE_CODE_PATTERN.fullmatch(typography.lines[line_index].line.text)
-    assert bar_match is not None
+    site_heading_word = (
+        site_match["word"].title() if site_match["word"].isupper() else site_match["word"]
+    )
     return PolicyHeading(
-        line_index, line_index, f"Policy {bar_match['number']}", bar_match["title"].strip()
+        line_index, line_index, f"{site_heading_word} {site_match['number']}", site_title
+    )
+
+
+def _make_heading_bar_heading(typography: Typography, line_index: int) -> PolicyHeading:
+    """Return the heading `Affordable homes Policy H3`, which a line is known to be."""
+    heading_match = TITLE_BEFORE_CODE_PATTERN.fullmatch(typography.lines[line_index].line.text)
+    assert heading_match is not None
+    return PolicyHeading(
+        line_index, line_index, f"Policy {heading_match['number']}", heading_match["title"].strip()
     )
 
 
 def _complete_title(typography: Typography, line_index: int, policy_title: str) -> str:
     """Return the title; where the heading has only a code, it is the next line of the same look."""
-    next_index = line_index + 1
+    next_line_index = line_index + 1
     if (
         policy_title
-        or next_index == len(typography.lines)
+        or next_line_index == len(typography.lines)
         or not typography.is_emphasised(line_index)
     ):
         return policy_title
-    is_title = typography.has_same_look(line_index, next_index) and typography.is_title_like(
-        next_index
-    )
-    return typography.lines[next_index].line.text if is_title else ""
+    is_next_line_title = typography.has_same_look(
+        line_index, next_line_index
+    ) and typography.could_be_title(next_line_index)
+    return typography.lines[next_line_index].line.text if is_next_line_title else ""
 
 
 def _attach_text_labels(
-    policy_headings: Sequence[PolicyHeading], ordered_label_indexes: Sequence[int]
+    policy_headings: Sequence[PolicyHeading], sorted_label_line_indexes: Sequence[int]
 ) -> Iterator[PolicyHeading]:
     """Yield the headings, each with the label of its text where there is one before the next."""
     next_label_position = 0
@@ -410,19 +430,19 @@ def _attach_text_labels(
             else None
         )
         while (
-            next_label_position < len(ordered_label_indexes)
-            and ordered_label_indexes[next_label_position] <= policy_heading.heading_index
+            next_label_position < len(sorted_label_line_indexes)
+            and sorted_label_line_indexes[next_label_position] <= policy_heading.heading_index
         ):
             next_label_position += 1
         label_line_index = (
-            ordered_label_indexes[next_label_position]
-            if next_label_position < len(ordered_label_indexes)
+            sorted_label_line_indexes[next_label_position]
+            if next_label_position < len(sorted_label_line_indexes)
             else None
         )
         is_own_label = (
             label_line_index is not None
             and (next_heading_line_index is None or label_line_index < next_heading_line_index)
-            and label_line_index - policy_heading.heading_index <= _MAX_LABEL_DISTANCE
+            and label_line_index - policy_heading.heading_index <= _MAX_LINES_TO_LABEL
         )
         yield PolicyHeading(
             policy_heading.line_index,

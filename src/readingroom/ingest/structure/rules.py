@@ -14,16 +14,16 @@ _MIN_RULED_POLICIES, _MIN_RULED_SHARE = 3, 0.6
 # Letter heights between a rule and the line below or above it.
 _MAX_RULE_DISTANCE = 3.0
 # Letter heights by which the box of a letter may reach over a rule.
-_MIN_RULE_OVERLAP = 0.35
+_MAX_LETTER_OVERLAP = 0.35
 # Points between the ends of rules that belong together.
-_MAX_END_DIFFERENCE = 3.0
+_MAX_RULE_END_DIFFERENCE = 3.0
 # Lines between two rules of a table: its head, or a row.
-_MAX_ROW_LINES = 3
+_MAX_TABLE_ROW_LINES = 3
 
 
-def find_ruled_ends(
+def find_ruled_end_indexes(
     typography: Typography,
-    policies: Sequence[PolicyHeading],
+    policy_headings: Sequence[PolicyHeading],
     next_line_indexes: Sequence[int],
     paragraph_line_indexes: Container[int],
 ) -> list[int]:
@@ -33,28 +33,33 @@ def find_ruled_ends(
     it; where no heading has a rule, one above plain text closes it. Not below numbered paragraphs
     of the plan, which no policy holds.
     """
-    no_ends = [0] * len(policies)
-    min_policy_count = max(_MIN_RULED_POLICIES, _MIN_RULED_SHARE * len(policies))
-    if not typography.rules_by_page or len(policies) < min_policy_count:
-        return no_ends
+    zero_end_indexes = [0] * len(policy_headings)
+    min_policy_count = max(_MIN_RULED_POLICIES, _MIN_RULED_SHARE * len(policy_headings))
+    if not typography.rules_by_page or len(policy_headings) < min_policy_count:
+        return zero_end_indexes
     closing_rules = [
         _find_closing_rule(typography, policy_heading, next_line_index, paragraph_line_indexes)
-        for policy_heading, next_line_index in zip(policies, next_line_indexes, strict=True)
+        for policy_heading, next_line_index in zip(policy_headings, next_line_indexes, strict=True)
     ]
-    counts_by_width = Counter(
-        round(_measure_width(closing_rule.drawn_rule))
+    rule_counts_by_width = Counter(
+        round(_measure_rule_width(closing_rule.drawn_rule))
         for closing_rule in closing_rules
         if closing_rule
     )
-    usual_width = counts_by_width.most_common(1)[0][0] if counts_by_width else 0
+    usual_rule_width = rule_counts_by_width.most_common(1)[0][0] if rule_counts_by_width else 0
     ruled_end_indexes = [
         closing_rule.line_index
         if closing_rule
-        and abs(_measure_width(closing_rule.drawn_rule) - usual_width) < _MAX_END_DIFFERENCE
+        and abs(_measure_rule_width(closing_rule.drawn_rule) - usual_rule_width)
+        < _MAX_RULE_END_DIFFERENCE
         else 0
         for closing_rule in closing_rules
     ]
-    return ruled_end_indexes if sum(map(bool, ruled_end_indexes)) >= min_policy_count else no_ends
+    return (
+        ruled_end_indexes
+        if sum(map(bool, ruled_end_indexes)) >= min_policy_count
+        else zero_end_indexes
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +92,13 @@ def _find_closing_rule(
             continue
         if opening_rule is None:
             # Above a heading, a rule may belong to that heading.
-            is_closing = not typography.is_emphasised(line_index)
+            is_closing_rule = not typography.is_emphasised(line_index)
         else:
-            is_closing = _are_equally_wide(drawn_rule, opening_rule)
+            is_closing_rule = _are_rules_equally_wide(drawn_rule, opening_rule)
         if (
-            is_closing
-            and not _is_ruled_again(typography, line_index, drawn_rule)
-            and not _is_table_row(typography, line_index, next_line_index, drawn_rule)
+            is_closing_rule
+            and not _is_rule_repeated_above(typography, line_index, drawn_rule)
+            and not _is_above_table_row(typography, line_index, next_line_index, drawn_rule)
         ):
             return _ClosingRule(line_index, drawn_rule)
     return None
@@ -104,7 +109,7 @@ def _find_rule_above(typography: Typography, line_index: int) -> DrawnRule | Non
     flow_line = typography.lines[line_index]
     line_top = flow_line.line.bottom + flow_line.line.letter_height
     lowest_position, highest_position = (
-        line_top - _MIN_RULE_OVERLAP * flow_line.line.letter_height,
+        line_top - _MAX_LETTER_OVERLAP * flow_line.line.letter_height,
         line_top + _MAX_RULE_DISTANCE * flow_line.line.letter_height,
     )
     if not _is_first_of_column(typography, line_index):
@@ -117,13 +122,15 @@ def _find_rule_below(typography: Typography, line_index: int) -> DrawnRule | Non
     """Return the rule between a line and the next, if there is one."""
     flow_line = typography.lines[line_index]
     letter_size = flow_line.line.letter_height
-    highest_position = flow_line.line.last_bottom + _MIN_RULE_OVERLAP * letter_size
+    highest_position = flow_line.line.last_bottom + _MAX_LETTER_OVERLAP * letter_size
     lowest_position = flow_line.line.last_bottom - _MAX_RULE_DISTANCE * letter_size
-    next_index = line_index + 1
-    if next_index < len(typography.lines) and not _is_first_of_column(typography, next_index):
-        next_line = typography.lines[next_index].line
+    next_line_index = line_index + 1
+    if next_line_index < len(typography.lines) and not _is_first_of_column(
+        typography, next_line_index
+    ):
+        next_line = typography.lines[next_line_index].line
         lowest_position = max(
-            lowest_position, next_line.bottom + (1 - _MIN_RULE_OVERLAP) * next_line.letter_height
+            lowest_position, next_line.bottom + (1 - _MAX_LETTER_OVERLAP) * next_line.letter_height
         )
     return next(
         iter(_list_rules_between(typography, flow_line, lowest_position, highest_position)), None
@@ -138,7 +145,7 @@ def _list_rules_between(
         drawn_rule
         for drawn_rule in typography.rules_by_page.get(flow_line.page, ())
         if lowest_position <= drawn_rule.vertical_position <= highest_position
-        and drawn_rule.left - _MAX_END_DIFFERENCE <= flow_line.line.left < drawn_rule.right
+        and drawn_rule.left - _MAX_RULE_END_DIFFERENCE <= flow_line.line.left < drawn_rule.right
     ]
 
 
@@ -153,30 +160,35 @@ def _is_first_of_column(typography: Typography, line_index: int) -> bool:
     )
 
 
-def _is_ruled_again(typography: Typography, line_index: int, opening_rule: DrawnRule) -> bool:
+def _is_rule_repeated_above(
+    typography: Typography, line_index: int, opening_rule: DrawnRule
+) -> bool:
     """Whether rules are drawn above and below each part of a policy that a page end divides."""
     if not _is_first_of_column(typography, line_index):
         return False
     rule_above = _find_rule_above(typography, line_index)
-    return rule_above is not None and _are_equally_wide(rule_above, opening_rule)
+    return rule_above is not None and _are_rules_equally_wide(rule_above, opening_rule)
 
 
-def _is_table_row(
+def _is_above_table_row(
     typography: Typography, line_index: int, next_line_index: int, opening_rule: DrawnRule
 ) -> bool:
     """Whether a rule has another one a row further down, as in a table without upright rules."""
-    last_index = min(line_index + _MAX_ROW_LINES, next_line_index - 1)
+    last_row_line_index = min(line_index + _MAX_TABLE_ROW_LINES, next_line_index - 1)
     return any(
-        (drawn_rule := _find_rule_below(typography, row_index)) is not None
-        and _are_equally_wide(drawn_rule, opening_rule)
-        for row_index in range(line_index, last_index)
+        (drawn_rule := _find_rule_below(typography, row_line_index)) is not None
+        and _are_rules_equally_wide(drawn_rule, opening_rule)
+        for row_line_index in range(line_index, last_row_line_index)
     )
 
 
-def _are_equally_wide(drawn_rule: DrawnRule, other_rule: DrawnRule) -> bool:
+def _are_rules_equally_wide(drawn_rule: DrawnRule, other_rule: DrawnRule) -> bool:
     """Whether two rules are equally long; on facing pages they may begin at different places."""
-    return abs(_measure_width(drawn_rule) - _measure_width(other_rule)) < _MAX_END_DIFFERENCE
+    return (
+        abs(_measure_rule_width(drawn_rule) - _measure_rule_width(other_rule))
+        < _MAX_RULE_END_DIFFERENCE
+    )
 
 
-def _measure_width(drawn_rule: DrawnRule) -> float:
+def _measure_rule_width(drawn_rule: DrawnRule) -> float:
     return drawn_rule.right - drawn_rule.left

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-SUPPORTING_PREFIX = "Supporting text to "
+SUPPORTING_REF_PREFIX = "Supporting text to "
 """Begins the reference of text without numbers that explains a policy."""
 
 SectionKind = Literal[
@@ -18,7 +18,7 @@ SectionKind = Literal[
     "exhibit",
 ]
 
-LEVELS: dict[SectionKind, int] = {
+LEVELS_BY_SECTION_KIND: dict[SectionKind, int] = {
     "part": 0,
     "chapter": 1,
     "annex": 1,
@@ -47,5 +47,9 @@ def make_section_start(
 ) -> SectionStart:
     """Return a start at the usual level of its kind."""
     return SectionStart(
-        line_index, section_kind, section_ref, section_title or "", LEVELS[section_kind]
+        line_index,
+        section_kind,
+        section_ref,
+        section_title or "",
+        LEVELS_BY_SECTION_KIND[section_kind],
     )

@@ -15,30 +15,30 @@ MARGIN_TOLERANCE = 6.0
 _MIN_HEADING_SIZE_RATIO = 1.12
 _MAX_HEADING_CHARS = 120
 # Share of a document's characters that makes a margin one of its body text.
-_MIN_MARGIN_SHARE = 0.2
+_MIN_MARGIN_CHAR_SHARE = 0.2
 # Of a document whose policies are in italics; with more, italics tell nothing.
 _MAX_ITALIC_SHARE = 0.75
 # Of a line that shows where a page's margin is; labels beside the text are shorter.
-_MIN_MARGIN_CHARS = 20
+_MIN_MARGIN_LINE_CHARS = 20
 _MIN_CONTENTS_LINES = 5
 # Lines without a page number that a table of contents may hold: group names, long titles.
-_MAX_CONTENTS_GAP = 3
+_MAX_CONTENTS_LINE_GAP = 3
 # Share of a page's lines that makes all of it a table of contents.
-_MIN_CONTENTS_SHARE = 0.5
+_MIN_CONTENTS_LINE_SHARE = 0.5
 # Of the usual length of a line; a title that stands on a line of its own is shorter.
-_MIN_RUN_IN_SHARE = 0.6
+_MIN_RUN_IN_LENGTH_SHARE = 0.6
 # Of the usual length of a line; a heading that only its place shows is shorter.
-_MAX_LONE_SHARE = 0.7
+_MAX_LONE_HEADING_SHARE = 0.7
 # Points by which the text of a paragraph is set in from its number.
 _MAX_HANGING_INDENT = 60.0
 # Of a title that goes on over several lines.
 _MAX_TITLE_CHARS = 500
 # Of a heading without a number, which only its place shows to be one.
-_MAX_BARE_TITLE_CHARS = 90
+_MAX_UNNUMBERED_TITLE_CHARS = 90
 # Of a line that may be as long as its author likes, a search sees only the end.
-_LINE_TAIL_CHARS = 200
+_MAX_LINE_END_CHARS = 200
 
-_ENDS_IN_NUMBER_PATTERN = re.compile(r"(?:\.{2,}|\s)\s*(\d{1,3})$")
+_NUMBER_AT_END_PATTERN = re.compile(r"(?:\.{2,}|\s)\s*(\d{1,3})$")
 _CONTENTS_LEADERS_PATTERN = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}$")
 _LIST_ITEM_PATTERN = re.compile(r"(?:[^\w\s“‘\"'(]|\(?(?:[a-z]|[ivx]{1,5}|\d{1,2})[.)])\s*\S")
 _SENTENCE_ENDS = (".", ";", ":", ",", "!", "?")
@@ -47,9 +47,9 @@ FIGURE_CAPTION_PATTERN = re.compile(
     r"\W*(?P<title>(?s:.*))"
 )
 # Of the usual length of a line; the labels and the caption of a figure are shorter.
-_MAX_LABEL_SHARE = 0.8
+_MAX_FIGURE_LABEL_SHARE = 0.8
 # Of a line that ends like a sentence or an item of a list, which a label does not.
-_MIN_CLAUSE_CHARS = 25
+_MIN_SENTENCE_END_CHARS = 25
 
 
 class Typography:
@@ -67,12 +67,14 @@ class Typography:
                 flow_line.line.text
             )
             char_counts_by_margin[round(flow_line.line.left)] += len(flow_line.line.text)
-        self.usual_size = char_counts_by_size.most_common(1)[0][0] if char_counts_by_size else 0.0
+        self.usual_letter_size = (
+            char_counts_by_size.most_common(1)[0][0] if char_counts_by_size else 0.0
+        )
         self.usual_margin = (
             char_counts_by_margin.most_common(1)[0][0] if char_counts_by_margin else 0
         )
         self._is_mostly_italic = italic_char_count > _MAX_ITALIC_SHARE * char_counts_by_size.total()
-        min_char_count = _MIN_MARGIN_SHARE * char_counts_by_margin.total()
+        min_char_count = _MIN_MARGIN_CHAR_SHARE * char_counts_by_margin.total()
         self._usual_margins = [
             margin
             for margin, char_count in char_counts_by_margin.items()
@@ -87,9 +89,11 @@ class Typography:
             body_line_lengths[len(body_line_lengths) * 3 // 4] if body_line_lengths else 0
         )
         self.contents_line_indexes = _find_contents_line_indexes(text_flow.lines)
-        self.lines_by_figure_page = _find_figure_pages(text_flow.lines, self.usual_line_length)
+        self.line_ranges_by_figure_page = _find_line_ranges_of_figure_pages(
+            text_flow.lines, self.usual_line_length
+        )
         """The lines of pages that hold only a figure, by page."""
-        self.lowest_bottom = _measure_lowest_bottom(text_flow.lines)
+        self.usual_lowest_bottom = _measure_usual_lowest_bottom(text_flow.lines)
         self._margin_by_page = _measure_page_margins(text_flow.lines)
 
     @cached_property
@@ -99,12 +103,13 @@ class Typography:
 
     def is_above_prose(self, line_index: int) -> bool:
         """Whether a short line is a paragraph of its own, and body text begins below it."""
-        next_index = line_index + 1
+        next_line_index = line_index + 1
         return (
-            next_index < len(self.lines)
-            and len(self.lines[line_index].line.text) < _MAX_LONE_SHARE * self.usual_line_length
-            and self.is_own_paragraph(line_index)
-            and self.is_prose_start(next_index)
+            next_line_index < len(self.lines)
+            and len(self.lines[line_index].line.text)
+            < _MAX_LONE_HEADING_SHARE * self.usual_line_length
+            and self.is_paragraph_of_its_own(line_index)
+            and self.is_prose_start(next_line_index)
         )
 
     def measure_indent(self, line_index: int) -> float:
@@ -114,15 +119,15 @@ class Typography:
 
     def has_same_margin(self, line_index: int, other_line_index: int) -> bool:
         """Whether the pages of two lines have the same margin; facing pages may not."""
-        margins = [
-            self._margin_by_page.get(self.lines[compared_index].page, self.usual_margin)
-            for compared_index in (line_index, other_line_index)
+        margins_of_pages = [
+            self._margin_by_page.get(self.lines[compared_line_index].page, self.usual_margin)
+            for compared_line_index in (line_index, other_line_index)
         ]
-        return abs(margins[0] - margins[1]) < MARGIN_TOLERANCE / 2
+        return abs(margins_of_pages[0] - margins_of_pages[1]) < MARGIN_TOLERANCE / 2
 
-    def is_figure_line(self, line_index: int) -> bool:
+    def is_on_figure_page(self, line_index: int) -> bool:
         """Whether a line stands on a page that a figure fills."""
-        return self.lines[line_index].page in self.lines_by_figure_page
+        return self.lines[line_index].page in self.line_ranges_by_figure_page
 
     def is_block_start(self, line_index: int) -> bool:
         """Whether a paragraph begins here, or a page or column, where no gap above can be seen."""
@@ -144,17 +149,19 @@ class Typography:
 
     def is_large_line(self, line_index: int) -> bool:
         return (
-            self.lines[line_index].line.letter_height >= _MIN_HEADING_SIZE_RATIO * self.usual_size
+            self.lines[line_index].line.letter_height
+            >= _MIN_HEADING_SIZE_RATIO * self.usual_letter_size
         )
 
     def is_small_line(self, line_index: int) -> bool:
-        return self.lines[line_index].line.letter_height < 0.9 * self.usual_size
+        return self.lines[line_index].line.letter_height < 0.9 * self.usual_letter_size
 
     def is_long_line(self, line_index: int) -> bool:
         """Whether a line is about as long as one of the text; cells of tables are shorter."""
         return (
             line_index < len(self.lines)
-            and len(self.lines[line_index].line.text) >= _MAX_LONE_SHARE * self.usual_line_length
+            and len(self.lines[line_index].line.text)
+            >= _MAX_LONE_HEADING_SHARE * self.usual_line_length
         )
 
     def is_emphasised(self, line_index: int) -> bool:
@@ -170,19 +177,21 @@ class Typography:
         if line_text.endswith((",", ";")):
             return False
         return self.is_emphasised(line_index) or (
-            not line_text.endswith(".") and self.is_own_paragraph(line_index)
+            not line_text.endswith(".") and self.is_paragraph_of_its_own(line_index)
         )
 
-    def is_own_paragraph(self, line_index: int) -> bool:
+    def is_paragraph_of_its_own(self, line_index: int) -> bool:
         """Whether a line is a paragraph of its own."""
-        is_last = line_index + 1 == len(self.lines)
-        return self.is_block_start(line_index) and (is_last or self.is_block_start(line_index + 1))
+        is_last_line = line_index + 1 == len(self.lines)
+        return self.is_block_start(line_index) and (
+            is_last_line or self.is_block_start(line_index + 1)
+        )
 
-    def is_title_like(self, line_index: int) -> bool:
+    def could_be_title(self, line_index: int) -> bool:
         """Whether a line could be a heading without a number: short, and no part of a sentence."""
         line_text = self.lines[line_index].line.text
         return (
-            len(line_text) <= _MAX_BARE_TITLE_CHARS
+            len(line_text) <= _MAX_UNNUMBERED_TITLE_CHARS
             and (line_text[0].isupper() or line_text[0] in "“‘\"'")
             and not line_text.endswith(_SENTENCE_ENDS)
             and not _LIST_ITEM_PATTERN.match(line_text)
@@ -195,7 +204,7 @@ class Typography:
         text_follows = title_end_index < len(self.lines) and not self.is_emphasised(title_end_index)
         return (
             text_follows
-            and self.is_title_like(line_index)
+            and self.could_be_title(line_index)
             and (self.is_block_start(line_index) or self.is_after_sentence(line_index))
         )
 
@@ -242,34 +251,39 @@ class Typography:
 
     def is_run_in_heading(self, line_index: int) -> bool:
         """Whether text in plain letters begins on the line of a heading and goes on below it."""
-        next_index = line_index + 1
-        is_long = (
-            len(self.lines[line_index].line.text) >= _MIN_RUN_IN_SHARE * self.usual_line_length
+        next_line_index = line_index + 1
+        is_long_line = (
+            len(self.lines[line_index].line.text)
+            >= _MIN_RUN_IN_LENGTH_SHARE * self.usual_line_length
         )
         return (
-            is_long
+            is_long_line
             and self.lines[line_index].line.is_bold
-            and next_index < len(self.lines)
-            and not self.is_block_start(next_index)
-            and not self.is_emphasised(next_index)
+            and next_line_index < len(self.lines)
+            and not self.is_block_start(next_line_index)
+            and not self.is_emphasised(next_line_index)
         )
 
     def has_hanging_indent(self, line_index: int) -> bool:
         """Whether the next line is set in from this one, as below the number of a paragraph."""
-        next_index = line_index + 1
-        if next_index == len(self.lines) or self.is_block_start(next_index):
+        next_line_index = line_index + 1
+        if next_line_index == len(self.lines) or self.is_block_start(next_line_index):
             return False
-        indent = self.lines[next_index].line.left - self.lines[line_index].line.left
-        return MARGIN_TOLERANCE < indent < _MAX_HANGING_INDENT
+        indent_of_next_line = (
+            self.lines[next_line_index].line.left - self.lines[line_index].line.left
+        )
+        return MARGIN_TOLERANCE < indent_of_next_line < _MAX_HANGING_INDENT
 
     def is_prose_start(self, line_index: int) -> bool:
         """Whether a paragraph of body text begins here."""
         flow_line = self.lines[line_index]
         line_text = flow_line.line.text
-        is_sentence = line_text[0].isupper() and len(line_text) >= 0.7 * self.usual_line_length
+        is_like_sentence_start = (
+            line_text[0].isupper() and len(line_text) >= 0.7 * self.usual_line_length
+        )
         return (
             flow_line.starts_paragraph
-            and is_sentence
+            and is_like_sentence_start
             and self._is_body_line(flow_line)
             and not flow_line.line.is_bold
         )
@@ -277,33 +291,33 @@ class Typography:
     def is_map_label(self, line_index: int) -> bool:
         """Whether a line is short and in letters of another size, as those on a map are."""
         line = self.lines[line_index].line
-        return _round_size(line.letter_height) != self.usual_size and not _is_body_text(
+        return _round_size(line.letter_height) != self.usual_letter_size and not _is_body_text(
             line.text, self.usual_line_length
         )
 
     def is_italic_title(self, line_index: int) -> bool:
         """Whether a line in italics begins a block and upright text follows it at once."""
-        next_index = line_index + 1
+        next_line_index = line_index + 1
         return (
-            next_index < len(self.lines)
+            next_line_index < len(self.lines)
             and self.lines[line_index].line.is_italic
-            and not self.lines[next_index].line.is_italic
+            and not self.lines[next_line_index].line.is_italic
             and not self._is_mostly_italic
             and self.is_block_start(line_index)
         )
 
     def is_italic_prose(self, line_index: int) -> bool:
         """Whether a line of text is set in italics, where most of the document is not."""
-        text_line = self.lines[line_index].line
-        is_long = len(text_line.text) >= 0.5 * self.usual_line_length
-        return text_line.is_italic and is_long and not self._is_mostly_italic
+        line = self.lines[line_index].line
+        is_long_line = len(line.text) >= 0.5 * self.usual_line_length
+        return line.is_italic and is_long_line and not self._is_mostly_italic
 
     def _is_body_line(self, flow_line: FlowLine) -> bool:
         line = flow_line.line
         is_at_margin = any(
             abs(line.left - margin) < MARGIN_TOLERANCE for margin in self._usual_margins
         )
-        return is_at_margin and abs(line.letter_height - self.usual_size) < 0.75
+        return is_at_margin and abs(line.letter_height - self.usual_letter_size) < 0.75
 
 
 def _round_size(letter_size: float) -> float:
@@ -313,21 +327,21 @@ def _round_size(letter_size: float) -> float:
 
 def _measure_page_margins(flow_lines: Sequence[FlowLine]) -> dict[int, float]:
     """Return where the leftmost long line of each page begins."""
-    margin_by_page: dict[int, float] = {}
+    margins_by_page: dict[int, float] = {}
     for flow_line in flow_lines:
-        if len(flow_line.line.text) >= _MIN_MARGIN_CHARS:
-            page_margin = margin_by_page.get(flow_line.page, flow_line.line.left)
-            margin_by_page[flow_line.page] = min(page_margin, flow_line.line.left)
-    return margin_by_page
+        if len(flow_line.line.text) >= _MIN_MARGIN_LINE_CHARS:
+            page_margin = margins_by_page.get(flow_line.page, flow_line.line.left)
+            margins_by_page[flow_line.page] = min(page_margin, flow_line.line.left)
+    return margins_by_page
 
 
-def _measure_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
+def _measure_usual_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
     """Return where the last line of a full page usually stands."""
     lowest_bottom_by_page: dict[int, float] = {}
     for flow_line in flow_lines:
-        bottom = flow_line.line.bottom
+        line_bottom = flow_line.line.bottom
         lowest_bottom_by_page[flow_line.page] = min(
-            bottom, lowest_bottom_by_page.get(flow_line.page, bottom)
+            line_bottom, lowest_bottom_by_page.get(flow_line.page, line_bottom)
         )
     sorted_bottoms = sorted(lowest_bottom_by_page.values())
     return sorted_bottoms[len(sorted_bottoms) // 4] if sorted_bottoms else 0.0
@@ -336,55 +350,59 @@ def _measure_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
 def _find_contents_line_indexes(flow_lines: Sequence[FlowLine]) -> set[int]:
     """Return the lines of tables of contents: most of them end in page numbers, which rise."""
     contents_line_indexes: set[int] = set()
-    contents_run: list[tuple[int, int]] = []
+    contents_indexes_and_pages: list[tuple[int, int]] = []
     for line_index, flow_line in enumerate(flow_lines):
-        line_tail = flow_line.line.text[-_LINE_TAIL_CHARS:]
-        if not line_tail[-1:].isdigit():
+        line_end_text = flow_line.line.text[-_MAX_LINE_END_CHARS:]
+        if not line_end_text[-1:].isdigit():
             continue
-        if _CONTENTS_LEADERS_PATTERN.search(line_tail):
+        if _CONTENTS_LEADERS_PATTERN.search(line_end_text):
             contents_line_indexes.add(line_index)
-        number_match = _ENDS_IN_NUMBER_PATTERN.search(line_tail)
+        number_match = _NUMBER_AT_END_PATTERN.search(line_end_text)
         if number_match is None:
             continue
         page_number = int(number_match[1])
-        if contents_run and (
-            line_index - contents_run[-1][0] > _MAX_CONTENTS_GAP
-            or page_number < contents_run[-1][1]
+        if contents_indexes_and_pages and (
+            line_index - contents_indexes_and_pages[-1][0] > _MAX_CONTENTS_LINE_GAP
+            or page_number < contents_indexes_and_pages[-1][1]
         ):
-            contents_line_indexes |= _list_contents_run(contents_run)
-            contents_run = []
-        contents_run.append((line_index, page_number))
-    contents_line_indexes |= _list_contents_run(contents_run)
+            contents_line_indexes |= _list_line_indexes_of_run(contents_indexes_and_pages)
+            contents_indexes_and_pages = []
+        contents_indexes_and_pages.append((line_index, page_number))
+    contents_line_indexes |= _list_line_indexes_of_run(contents_indexes_and_pages)
     return contents_line_indexes | _list_contents_page_line_indexes(
         flow_lines, contents_line_indexes
     )
 
 
-def _find_figure_pages(flow_lines: Sequence[FlowLine], usual_line_length: int) -> dict[int, range]:
+def _find_line_ranges_of_figure_pages(
+    flow_lines: Sequence[FlowLine], usual_line_length: int
+) -> dict[int, range]:
     """Return the lines of each page that has a caption and no line as long as one of text."""
-    lines_by_figure_page: dict[int, range] = {}
-    first_index = 0
+    line_ranges_by_figure_page: dict[int, range] = {}
+    first_line_index = 0
     for page_number, page_lines in groupby(flow_lines, key=lambda flow_line: flow_line.page):
         line_texts = [flow_line.line.text for flow_line in page_lines]
-        has_text = any(_is_body_text(line_text, usual_line_length) for line_text in line_texts)
-        if not has_text and any(map(FIGURE_CAPTION_PATTERN.match, line_texts)):
-            lines_by_figure_page[page_number] = range(first_index, first_index + len(line_texts))
-        first_index += len(line_texts)
-    return lines_by_figure_page
+        has_body_text = any(_is_body_text(line_text, usual_line_length) for line_text in line_texts)
+        if not has_body_text and any(map(FIGURE_CAPTION_PATTERN.match, line_texts)):
+            line_ranges_by_figure_page[page_number] = range(
+                first_line_index, first_line_index + len(line_texts)
+            )
+        first_line_index += len(line_texts)
+    return line_ranges_by_figure_page
 
 
 def _is_body_text(line_text: str, usual_line_length: int) -> bool:
     """Whether a line is too long for a label, or ends like a sentence."""
-    return len(line_text) >= _MAX_LABEL_SHARE * usual_line_length or (
-        len(line_text) >= _MIN_CLAUSE_CHARS and line_text.endswith(_SENTENCE_ENDS)
+    return len(line_text) >= _MAX_FIGURE_LABEL_SHARE * usual_line_length or (
+        len(line_text) >= _MIN_SENTENCE_END_CHARS and line_text.endswith(_SENTENCE_ENDS)
     )
 
 
-def _list_contents_run(contents_run: Sequence[tuple[int, int]]) -> set[int]:
+def _list_line_indexes_of_run(contents_indexes_and_pages: Sequence[tuple[int, int]]) -> set[int]:
     """Return the lines from the first to the last of a run; none if it is too short."""
-    if len(contents_run) < _MIN_CONTENTS_LINES:
+    if len(contents_indexes_and_pages) < _MIN_CONTENTS_LINES:
         return set()
-    return set(range(contents_run[0][0], contents_run[-1][0] + 1))
+    return set(range(contents_indexes_and_pages[0][0], contents_indexes_and_pages[-1][0] + 1))
 
 
 def _list_contents_page_line_indexes(
@@ -400,6 +418,6 @@ def _list_contents_page_line_indexes(
         line_index
         for page_line_indexes in line_indexes_by_page.values()
         if sum(page_line_index in contents_line_indexes for page_line_index in page_line_indexes)
-        >= _MIN_CONTENTS_SHARE * len(page_line_indexes)
+        >= _MIN_CONTENTS_LINE_SHARE * len(page_line_indexes)
         for line_index in page_line_indexes
     }

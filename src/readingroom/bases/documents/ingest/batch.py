@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from readingroom.bases.documents.ingest.ingestion import Ingestion, list_outcomes
+from readingroom.bases.documents.ingest.ingestion import Ingestion, list_file_outcomes
 from readingroom.bases.documents.models import FileOutcome, FolderIngested
 from readingroom.core.errors import InternalError, KnowledgeError
 from readingroom.core.progress import ReportProgress
@@ -43,31 +43,30 @@ class IngestBatch:
         self._document_type = document_type
         self._report_progress = report_progress
         self._file_slots = anyio.Semaphore(_MAX_CONCURRENT_FILES)
-        self._done_shares: list[float] = []
+        self._done_share_by_file_index: list[float] = []
         """How much of each file is done, from 0 to 1."""
 
     async def ingest_files(self, batch_files: Sequence[BatchFile]) -> FolderIngested:
         """Ingest all files; the outcomes come in the order of the files."""
-        self._done_shares = [0.0] * len(batch_files)
-        outcomes_by_index: dict[int, list[FileOutcome]] = {}
+        self._done_share_by_file_index = [0.0] * len(batch_files)
+        outcomes_by_file_index: dict[int, list[FileOutcome]] = {}
 
-        async def ingest_at_index(file_index: int) -> None:
+        async def ingest_file_at_index(file_index: int) -> None:
             async with self._file_slots:
-                outcomes_by_index[file_index] = await self._ingest_file(
+                outcomes_by_file_index[file_index] = await self._ingest_file(
                     file_index, batch_files[file_index]
                 )
-            step_message = (
-                f"{batch_files[file_index].file_name}: {outcomes_by_index[file_index][0].status}"
-            )
-            await self._report_batch_progress(file_index, 1.0, step_message)
+            file_status = outcomes_by_file_index[file_index][0].status
+            progress_message = f"{batch_files[file_index].file_name}: {file_status}"
+            await self._report_batch_progress(file_index, 1.0, progress_message)
 
         async with anyio.create_task_group() as task_group:
             for file_index in range(len(batch_files)):
-                task_group.start_soon(ingest_at_index, file_index)
+                task_group.start_soon(ingest_file_at_index, file_index)
         ordered_outcomes = [
             file_outcome
             for file_index in range(len(batch_files))
-            for file_outcome in outcomes_by_index[file_index]
+            for file_outcome in outcomes_by_file_index[file_index]
         ]
         status_counts = Counter(file_outcome.status for file_outcome in ordered_outcomes)
         return FolderIngested(
@@ -84,12 +83,12 @@ class IngestBatch:
         """Return the outcome for a file, then those for the files inside it."""
 
         async def report_file_progress(
-            done_amount: float, total_amount: float | None, step_message: str | None
+            done_step_count: float, total_step_count: float | None, progress_message: str | None
         ) -> None:
             await self._report_batch_progress(
                 file_index,
-                done_amount / total_amount if total_amount else 0.0,
-                f"{batch_file.file_name}: {step_message}",
+                done_step_count / total_step_count if total_step_count else 0.0,
+                f"{batch_file.file_name}: {progress_message}",
             )
 
         try:
@@ -107,11 +106,15 @@ class IngestBatch:
             logger.error("a file of a folder could not be ingested", exc_info=error)
             internal_error = InternalError("It failed on our side; the server's log says why")
             return [FileOutcome.from_error(batch_file.file_name, internal_error)]
-        return list_outcomes(batch_file.file_name, ingest_outcome)
+        return list_file_outcomes(batch_file.file_name, ingest_outcome)
 
     async def _report_batch_progress(
-        self, file_index: int, done_share: float, step_message: str
+        self, file_index: int, done_share_of_file: float, progress_message: str
     ) -> None:
-        self._done_shares[file_index] = done_share
+        self._done_share_by_file_index[file_index] = done_share_of_file
         # A sum over all files, because they end in any order.
-        await self._report_progress(sum(self._done_shares), len(self._done_shares), step_message)
+        await self._report_progress(
+            sum(self._done_share_by_file_index),
+            len(self._done_share_by_file_index),
+            progress_message,
+        )

@@ -24,7 +24,7 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.registry.applications import ApplicationStore
 from readingroom.bases.documents.registry.records import DocumentRecord, UnreadEntry
-from readingroom.bases.documents.store import DocumentStore, build_chunks, make_title_from_name
+from readingroom.bases.documents.store import DocumentStore, build_chunks, make_title_from_file_name
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, no_progress, scale_progress
 from readingroom.ingest.context import IngestContext
@@ -39,14 +39,14 @@ from readingroom.storage.intents import Intent
 from readingroom.storage.postgres.changes import open_changes
 from readingroom.storage.postgres.files import open_files
 
-Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
+FileIngestOutcome = IngestedDocument | AlreadyIngested | SkippedDocument
 
-_UNSAFE_CHARACTERS_PATTERN = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
+_UNSAFE_NAME_CHARACTERS_PATTERN = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
 # File systems allow 255 bytes for a name, and the suffix needs some of them.
-_MAX_STEM_CHARS = 100
-_FILES_FOLDER = "files"
+_MAX_FILE_STEM_CHARS = 100
+_FILES_FOLDER_NAME = "files"
 # One lock for the whole base: an id is chosen by what is registered.
-_CHANGE_LOCK = "documents"
+_CHANGE_LOCK_NAME = "documents"
 
 
 class Ingestion:
@@ -60,7 +60,7 @@ class Ingestion:
         page_pictures: PagePictures,
         ingest_context: IngestContext,
     ) -> None:
-        self._documents_folder = base_folder
+        self._base_folder = base_folder
         self._file_store = open_files("documents", base_folder, ingest_context.database)
         self._pictures = page_pictures
         self._store = document_store
@@ -77,7 +77,7 @@ class Ingestion:
         file_path: str | None,
         document_type: str | None,
         report_progress: ReportProgress,
-    ) -> Outcome:
+    ) -> FileIngestOutcome:
         """Read, embed and store a file with those inside it, and return what became of it.
 
         `file_path` is what the registry says of where the file came from; for an upload it is None,
@@ -89,32 +89,34 @@ class Ingestion:
 
     async def _ingest_file_and_contents(
         self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
-    ) -> Outcome:
+    ) -> FileIngestOutcome:
         try:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
             await self._context.pipeline.check_file_type(private_copy)
-            submission.check_nesting(private_copy.file_name)
-            max_bytes = self._context.roots.max_file_bytes
+            submission.check_nesting_and_count(private_copy.file_name)
+            max_file_bytes = self._context.roots.max_file_bytes
             # Unpacked before anything is stored: an archive that cannot be unpacked is refused.
             async with self._context.pipeline.unpack_files(
-                private_copy, max_bytes
+                private_copy, max_file_bytes
             ) as unpacked_files:
-                own_outcome = await self._ingest_single_file(
+                outcome_of_container = await self._ingest_single_file(
                     private_copy, submission, report_progress
                 )
-                if not unpacked_files or isinstance(own_outcome, SkippedDocument):
-                    return own_outcome
+                if not unpacked_files or isinstance(outcome_of_container, SkippedDocument):
+                    return outcome_of_container
                 inner_submission = submission.make_inner_submission(
-                    private_copy.file_name, own_outcome.document_id
+                    private_copy.file_name, outcome_of_container.document_id
                 )
                 contained_outcomes: list[FileOutcome] = []
                 for unpacked_file in unpacked_files:
                     contained_outcomes += await self._ingest_contained_file(
                         unpacked_file, inner_submission
                     )
-                return own_outcome.model_copy(update={"contained_files": contained_outcomes})
+                return outcome_of_container.model_copy(
+                    update={"contained_files": contained_outcomes}
+                )
         except KnowledgeError as error:
-            await self._record_failed_file(private_copy, submission.application_ref, error)
+            await self._add_failed_file_entry(private_copy, submission.application_ref, error)
             raise
 
     async def _ingest_contained_file(
@@ -128,33 +130,37 @@ class Ingestion:
                 )
         except KnowledgeError as error:
             return [FileOutcome.from_error(unpacked_file.file_name, error)]
-        return list_outcomes(unpacked_file.file_name, contained_outcome)
+        return list_file_outcomes(unpacked_file.file_name, contained_outcome)
 
     async def _ingest_single_file(
         self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
-    ) -> Outcome:
+    ) -> FileIngestOutcome:
         application_ref = submission.application_ref
-        ingested_record = await self._find_ingested_record(application_ref, private_copy)
+        ingested_record = await self._find_complete_record(application_ref, private_copy)
         if ingested_record:
-            return _make_already_ingested(ingested_record)
+            return _make_already_ingested_answer(ingested_record)
         parsed_document = await self._context.pipeline.read_document(
             private_copy, scale_progress(report_progress, 0, 50)
         )
         if isinstance(parsed_document, SkippedFile):
-            return await self._record_skipped_file(private_copy, application_ref, parsed_document)
+            return await self._add_skipped_file_entry(
+                private_copy, application_ref, parsed_document
+            )
         # Outside of the lock, which would otherwise be held for minutes.
         embedded_chunks = await embed_document(
             parsed_document,
-            make_title_from_name(private_copy.file_name),
+            make_title_from_file_name(private_copy.file_name),
             self._context.embedder,
             scale_progress(report_progress, 50, 95),
         )
-        async with self._changes.begin_change(_CHANGE_LOCK):
+        async with self._changes.begin_change(_CHANGE_LOCK_NAME):
             # Another call may have stored the same bytes while this one was reading them.
-            ingested_record = await self._find_ingested_record(application_ref, private_copy)
+            ingested_record = await self._find_complete_record(application_ref, private_copy)
             if ingested_record:
-                return _make_already_ingested(ingested_record)
-            document_record = await self._create_record(private_copy, submission, parsed_document)
+                return _make_already_ingested_answer(ingested_record)
+            document_record = await self._make_document_record(
+                private_copy, submission, parsed_document
+            )
             return await self._store_document(
                 document_record, parsed_document, embedded_chunks, private_copy
             )
@@ -165,10 +171,10 @@ class Ingestion:
         Raises:
             DocumentNotFound: no document has this id.
         """
-        async with self._changes.begin_change(_CHANGE_LOCK):
+        async with self._changes.begin_change(_CHANGE_LOCK_NAME):
             document_record = await self._store.find_record(document_id)
             if document_record is None:
-                raise make_not_found_error(document_id)
+                raise make_document_not_found_error(document_id)
             async with self._changes.record_intent(
                 "remove", document_id=document_id, file_hash=document_record.file_hash
             ):
@@ -182,12 +188,12 @@ class Ingestion:
         Blocks where the shared database has it.
         """
         return self._file_store.locate_file(
-            _build_copy_segments(document_record.document_id, document_record.source_file)
+            _build_copy_path_segments(document_record.document_id, document_record.source_file)
         )
 
     def move_copy_in(self, document_id: str, file_path: Path) -> None:
         """Make a file our copy of a document; it is gone afterwards from where it was. Blocks."""
-        self._file_store.move_in((_FILES_FOLDER, document_id, file_path.name), file_path)
+        self._file_store.move_in((_FILES_FOLDER_NAME, document_id, file_path.name), file_path)
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup or a check of all stores."""
@@ -213,19 +219,19 @@ class Ingestion:
 
     # --- for the doctor ---
 
-    async def list_documents_with_files(self) -> set[str]:
+    async def list_document_ids_with_files(self) -> set[str]:
         """Return the ids of the documents whose files we have."""
-        return await anyio.to_thread.run_sync(self._list_ids_with_files)
+        return await anyio.to_thread.run_sync(self._list_document_ids_with_files)
 
-    async def delete_orphan(self, document_id: str) -> None:
+    async def delete_orphan_document(self, document_id: str) -> None:
         """Delete the chunks and the file of a document that is not registered."""
-        async with self._changes.begin_change(_CHANGE_LOCK):
+        async with self._changes.begin_change(_CHANGE_LOCK_NAME):
             if await self._store.find_record(document_id) is None:
                 await self._delete_document(document_id)
 
     # --- steps of a change ---
 
-    async def _find_ingested_record(
+    async def _find_complete_record(
         self, application_ref: str, private_copy: PrivateCopy
     ) -> DocumentRecord | None:
         """Return the document with these bytes if none of its chunks is missing.
@@ -243,7 +249,7 @@ class Ingestion:
             return document_record
         return None
 
-    async def _create_record(
+    async def _make_document_record(
         self, private_copy: PrivateCopy, submission: Submission, parsed_document: Document
     ) -> DocumentRecord:
         document_id = await self._choose_document_id(
@@ -251,18 +257,18 @@ class Ingestion:
         )
         copy_path = str(
             resolve_inside(
-                self._documents_folder, *_build_copy_segments(document_id, private_copy.file_name)
+                self._base_folder, *_build_copy_path_segments(document_id, private_copy.file_name)
             )
         )
         # Its text is a list of names: what they promise may not have been readable.
-        is_archive = PurePath(private_copy.file_name).suffix.lower() == ".zip"
+        is_zip_archive = PurePath(private_copy.file_name).suffix.lower() == ".zip"
         return DocumentRecord(
             document_id=document_id,
             file_path=submission.file_path or copy_path,
             file_hash=private_copy.sha256,
             application_ref=submission.application_ref,
             document_type=submission.document_type
-            or ("other" if is_archive else parsed_document.classification.document_type),
+            or ("other" if is_zip_archive else parsed_document.classification.document_type),
             chunk_count=len(parsed_document.chunks),
             ingested_at=self._context.get_now().isoformat(timespec="seconds"),
             extraction_method=parsed_document.method,
@@ -281,17 +287,20 @@ class Ingestion:
             container_id=submission.container_id,
             # A type that somebody chose says more than a kind that was guessed.
             kind=""
-            if submission.document_type or is_archive
+            if submission.document_type or is_zip_archive
             else parsed_document.classification.document_kind,
         )
 
     async def _choose_document_id(self, application_ref: str, sha256: str) -> str:
         """Return the first candidate id that no other document has."""
-        for candidate_id in generate_candidate_ids(application_ref, sha256):
-            other_record = await self._store.find_record(candidate_id)
-            if other_record is None:
+        for candidate_id in iterate_candidate_document_ids(application_ref, sha256):
+            record_with_candidate_id = await self._store.find_record(candidate_id)
+            if record_with_candidate_id is None:
                 return candidate_id
-            if (other_record.application_ref, other_record.file_hash) == (application_ref, sha256):
+            if (record_with_candidate_id.application_ref, record_with_candidate_id.file_hash) == (
+                application_ref,
+                sha256,
+            ):
                 return candidate_id  # the same document, incomplete: it is written again
         raise AssertionError("every id that this hash allows belongs to another document")
 
@@ -303,18 +312,22 @@ class Ingestion:
         private_copy: PrivateCopy,
     ) -> IngestedDocument:
         on_step = self._changes.on_step
-        chunks = build_chunks(document_record, parsed_document, embedded_chunks)
+        new_chunks = build_chunks(document_record, parsed_document, embedded_chunks)
         async with self._changes.record_intent("ingest", document_id=document_record.document_id):
             # The copy before the entry: a registered document always has pages to draw.
             await anyio.to_thread.run_sync(self._write_copy, private_copy, document_record)
             on_step("ingest:file")
-            await self._store.put_chunks(chunks)
+            await self._store.put_chunks(new_chunks)
             on_step("ingest:chunks")
             # An earlier ingestion that was cut short may have stored other chunks.
             stored_chunks = await self._store.get_chunks(document_record.document_id)
-            new_chunk_ids = set(chunks.ids)
+            new_chunk_ids = set(new_chunks.ids)
             await self._store.delete_chunks(
-                [chunk.chunk_id for chunk in stored_chunks if chunk.chunk_id not in new_chunk_ids]
+                [
+                    stored_chunk.chunk_id
+                    for stored_chunk in stored_chunks
+                    if stored_chunk.chunk_id not in new_chunk_ids
+                ]
             )
             on_step("ingest:surplus")
             await self._store.register_document(document_record)
@@ -327,7 +340,7 @@ class Ingestion:
         )
         return IngestedDocument(
             document_id=document_record.document_id,
-            chunks_created=len(chunks),
+            chunks_created=len(new_chunks),
             extraction_method=document_record.extraction_method,
             contains_drawings=document_record.contains_drawings,
             total_chars=document_record.total_chars,
@@ -343,16 +356,16 @@ class Ingestion:
         # The entry first: from then on nobody is shown the document, whatever is left of it.
         await self._store.unregister_document(document_id)
         on_step("remove:registry")
-        chunks = await self._store.get_chunks(document_id)
-        await self._store.delete_chunks([chunk.chunk_id for chunk in chunks])
+        stored_chunks = await self._store.get_chunks(document_id)
+        await self._store.delete_chunks([stored_chunk.chunk_id for stored_chunk in stored_chunks])
         on_step("remove:chunks")
         await anyio.to_thread.run_sync(self._delete_copy, document_id)
         on_step("remove:file")
-        return len(chunks)
+        return len(stored_chunks)
 
     # --- files that were not ingested ---
 
-    async def _record_skipped_file(
+    async def _add_skipped_file_entry(
         self, private_copy: PrivateCopy, application_ref: str, skipped_file: SkippedFile
     ) -> SkippedDocument:
         skip_message = (
@@ -370,7 +383,7 @@ class Ingestion:
             total_pages=skipped_file.total_pages,
         )
 
-    async def _record_failed_file(
+    async def _add_failed_file_entry(
         self, private_copy: PrivateCopy, application_ref: str, error: KnowledgeError
     ) -> None:
         if error.http_status < 500:  # only what is wrong with the file itself
@@ -402,47 +415,51 @@ class Ingestion:
     # --- our copies of the files ---
 
     def _write_copy(self, private_copy: PrivateCopy, document_record: DocumentRecord) -> None:
-        path_segments = _build_copy_segments(
+        path_segments = _build_copy_path_segments(
             document_record.document_id, document_record.source_file
         )
         self._file_store.write_file(path_segments, private_copy.file)
 
-    def _list_ids_with_files(self) -> set[str]:
+    def _list_document_ids_with_files(self) -> set[str]:
         return {
             path_segments[1]
-            for path_segments in self._file_store.list_paths(_FILES_FOLDER)
+            for path_segments in self._file_store.list_paths(_FILES_FOLDER_NAME)
             if len(path_segments) == 3
         }
 
     def _delete_copy(self, document_id: str) -> None:
         # Missing is fine: a recovery may delete what a first attempt has deleted.
-        self._file_store.delete_folder((_FILES_FOLDER, document_id))
+        self._file_store.delete_folder((_FILES_FOLDER_NAME, document_id))
 
 
-def _build_copy_segments(document_id: str, source_name: str) -> tuple[str, str, str]:
+def _build_copy_path_segments(document_id: str, source_file_name: str) -> tuple[str, str, str]:
     """Return a path with a name that people recognise and every file system accepts."""
-    safe_stem = (
-        _UNSAFE_CHARACTERS_PATTERN.sub("_", PurePath(source_name).stem)[:_MAX_STEM_CHARS].lstrip(
-            "-"
-        )
+    file_safe_stem = (
+        _UNSAFE_NAME_CHARACTERS_PATTERN.sub("_", PurePath(source_file_name).stem)[
+            :_MAX_FILE_STEM_CHARS
+        ].lstrip("-")
         or "document"
     )
-    return _FILES_FOLDER, document_id, f"{safe_stem}{PurePath(source_name).suffix.lower()}"
+    return (
+        _FILES_FOLDER_NAME,
+        document_id,
+        f"{file_safe_stem}{PurePath(source_file_name).suffix.lower()}",
+    )
 
 
-def generate_candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:
+def iterate_candidate_document_ids(application_ref: str, sha256: str) -> Iterator[str]:
     """Yield the ids a document may have, the contract's first.
 
     Two files of one application may share the first six digits of their hashes; each further
     candidate has one digit more.
     """
-    safe_reference = _UNSAFE_CHARACTERS_PATTERN.sub("_", application_ref)
+    file_safe_reference = _UNSAFE_NAME_CHARACTERS_PATTERN.sub("_", application_ref)
     # Six digits are the contract's; they collide by chance at some thousands of files.
-    for digit_count in range(6, len(sha256) + 1):
-        yield f"{safe_reference}_{sha256[:digit_count]}"
+    for hash_digit_count in range(6, len(sha256) + 1):
+        yield f"{file_safe_reference}_{sha256[:hash_digit_count]}"
 
 
-def list_outcomes(file_name: str, ingest_outcome: Outcome) -> list[FileOutcome]:
+def list_file_outcomes(file_name: str, ingest_outcome: FileIngestOutcome) -> list[FileOutcome]:
     """Return the outcome for a file, then those for the files inside it, with their paths."""
     contained_outcomes = (
         [] if isinstance(ingest_outcome, SkippedDocument) else ingest_outcome.contained_files
@@ -456,7 +473,7 @@ def list_outcomes(file_name: str, ingest_outcome: Outcome) -> list[FileOutcome]:
     ]
 
 
-def _make_already_ingested(document_record: DocumentRecord) -> AlreadyIngested:
+def _make_already_ingested_answer(document_record: DocumentRecord) -> AlreadyIngested:
     return AlreadyIngested(
         document_id=document_record.document_id, same_as=document_record.source_file
     )
@@ -474,7 +491,7 @@ def _find_textless_reason(parsed_document: Document) -> str | None:
     )
 
 
-def make_not_found_error(document_id: str) -> DocumentNotFound:
+def make_document_not_found_error(document_id: str) -> DocumentNotFound:
     """Return the error for an id that no document has."""
     return DocumentNotFound(
         f"Document not found: {document_id}", use_tool="list_ingested_documents"

@@ -14,7 +14,7 @@ _CONTAINER_SUFFIXES = (".eml", ".msg", ".zip")
 
 
 @dataclass(slots=True)
-class _FileCount:
+class _OpenedFileCount:
     """How many files of a submission have been opened."""
 
     opened_count: int = 0
@@ -32,7 +32,7 @@ class Submission:
     """The document of the message or archive that it was inside."""
     container_suffixes: tuple[str, ...] = ()
     """Of the files that it was inside, outermost first."""
-    _file_count: _FileCount = field(default_factory=_FileCount)
+    _file_count: _OpenedFileCount = field(default_factory=_OpenedFileCount)
 
     def make_inner_submission(self, file_name: str, document_id: str) -> "Submission":
         """Return the submission of a file inside this one, which has become a document."""
@@ -45,15 +45,15 @@ class Submission:
             container_suffixes=(*self.container_suffixes, file_suffix),
         )
 
-    def check_nesting(self, file_name: str) -> None:
+    def check_nesting_and_count(self, file_name: str) -> None:
         """Raise `ExtractionFailed` for a file too deep inside others, or one of too many."""
         file_suffix = PurePath(file_name).suffix.lower()
         is_archive_in_archive = file_suffix == ".zip" and ".zip" in self.container_suffixes
-        is_too_deep = (
+        is_nested_too_deeply = (
             file_suffix in _CONTAINER_SUFFIXES
             and len(self.container_suffixes) >= MAX_CONTAINER_DEPTH
         )
-        if is_archive_in_archive or is_too_deep:
+        if is_archive_in_archive or is_nested_too_deeply:
             raise ExtractionFailed(
                 "Archives inside archives, and messages deep inside others, are not opened. "
                 "Unpack it yourself, and ingest its files"

@@ -24,10 +24,10 @@ from readingroom.bases.documents.models import (
     SetApplication,
 )
 from readingroom.bases.documents.pages.uploads import (
-    UPLOAD_JOB,
+    UPLOAD_JOB_KIND,
     UploadJobs,
     make_application_address,
-    move_files,
+    move_sent_files,
 )
 from readingroom.bases.documents.registry.records import Application
 from readingroom.bases.documents.service import DocumentsService
@@ -56,12 +56,12 @@ from readingroom.web.forms import fill_form, read_changed_fields
 from readingroom.web.marks import render_marked_page
 from readingroom.web.templates import format_count, format_identifier, render_template
 
-_render = partial(render_template, template_folder=Path(__file__).parent / "templates")
+_render_template = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
 _MAX_UPLOAD_BYTES = 2**30
 """Of all files of one form together."""
-_PICTURE_DPI = 100
-_FORM_FIELDS = ("address", "description", "validation_date", "status", "local_authority")
+_PAGE_PICTURE_DPI = 100
+_FORM_FIELD_NAMES = ("address", "description", "validation_date", "status", "local_authority")
 _MAX_HOME_PAGE_EVENTS = 5
 _TEXT_BY_EXTRACTION_METHOD = {
     "text_layer": "the text in the file",
@@ -95,7 +95,7 @@ class _ApplicationLine:
         )
 
 
-_SORTING_BY_ORDER_NAME: dict[str, tuple[Callable[[_ApplicationLine], Any], bool]] = {
+_SORT_KEYS_AND_DIRECTIONS: dict[str, tuple[Callable[[_ApplicationLine], Any], bool]] = {
     "reference": (lambda application_line: application_line.reference, False),
     "validated": (lambda application_line: application_line.validation_date or dt.date.min, True),
     "documents": (lambda application_line: application_line.document_count, True),
@@ -142,7 +142,7 @@ def make_pages(documents_service: DocumentsService, job_store: JobStore) -> Base
                 "/documents/{document_id}/pages/{page:page_number}.webp", document_pages.draw_page
             ),
         ],
-        job_handlers={UPLOAD_JOB: UploadJobs(documents_service).run_job},
+        job_handlers={UPLOAD_JOB_KIND: UploadJobs(documents_service).run_job},
         build_record_page_extras=document_pages.build_record_page_extras,
         list_recent_events=document_pages.list_recent_events,
     )
@@ -159,14 +159,14 @@ class DocumentPages:
         """Return every application, sorted as the address says."""
         application_list = await self._service.list_applications()
         application_lines = await self._list_application_lines(application_list)
-        order_name = request.get_parameter("sort")
-        sort_key, is_descending = _SORTING_BY_ORDER_NAME.get(
-            order_name, _SORTING_BY_ORDER_NAME["reference"]
+        sort_order_name = request.get_parameter("sort")
+        get_sort_value, is_descending = _SORT_KEYS_AND_DIRECTIONS.get(
+            sort_order_name, _SORT_KEYS_AND_DIRECTIONS["reference"]
         )
-        body_html = _render(
+        body_html = _render_template(
             "applications.html",
-            lines=sorted(application_lines, key=sort_key, reverse=is_descending),
-            order=order_name if order_name in _SORTING_BY_ORDER_NAME else "reference",
+            lines=sorted(application_lines, key=get_sort_value, reverse=is_descending),
+            order=sort_order_name if sort_order_name in _SORT_KEYS_AND_DIRECTIONS else "reference",
             request=request,
         )
         return RenderedPage("Applications", body_html, data=application_list)
@@ -217,13 +217,13 @@ class DocumentPages:
         arguments = validate_model(ApplicationOverview, {"application_ref": application_ref})
         application_overview = await self._service.get_overview(arguments)
         background_jobs = await anyio.to_thread.run_sync(
-            self._jobs.list_newest_jobs, 50, UPLOAD_JOB
+            self._jobs.list_newest_jobs, 50, UPLOAD_JOB_KIND
         )
-        body_html = _render(
+        body_html = _render_template(
             "application.html",
             overview=application_overview,
             kinds=_list_kind_summaries(application_overview),
-            chart=_draw_reading_chart(application_overview),
+            chart=_draw_extraction_chart(application_overview),
             jobs=[
                 background_job
                 for background_job in background_jobs
@@ -281,20 +281,22 @@ class DocumentPages:
     def _queue_files(
         self, application_ref: str, sent_files: Sequence[SentFile], caller_id: str
     ) -> BackgroundJob:
-        job_folder = self._jobs.make_job_folder(UPLOAD_JOB)
-        moved_files = move_files(sent_files, job_folder)
-        job_title = f"{format_count(len(moved_files), 'file')} for {application_ref}"
-        arguments = {
+        job_folder = self._jobs.make_job_folder(UPLOAD_JOB_KIND)
+        moved_file_entries = move_sent_files(sent_files, job_folder)
+        job_title = f"{format_count(len(moved_file_entries), 'file')} for {application_ref}"
+        job_arguments = {
             "application_ref": application_ref,
             "folder": str(job_folder),
-            "files": moved_files,
+            "files": moved_file_entries,
         }
-        return self._jobs.add_job(UPLOAD_JOB, job_title, arguments, caller_id, job_folder)
+        return self._jobs.add_job(UPLOAD_JOB_KIND, job_title, job_arguments, caller_id, job_folder)
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a document is removed."""
         document_record = await self._service.get_record(request.get_parameter("document_id"))
-        body_html = _render("remove_document.html", record=document_record, request=request)
+        body_html = _render_template(
+            "remove_document.html", record=document_record, request=request
+        )
         return RenderedPage(f"Remove {document_record.source_file}?", body_html)
 
     async def remove_document(self, request: PageRequest) -> SeeOther:
@@ -324,7 +326,7 @@ class DocumentPages:
         """Return a page as a picture."""
         page_number = int(request.parameters["page"])
         picture_bytes = await self._service.draw_page(
-            request.get_parameter("document_id"), page_number, _PICTURE_DPI
+            request.get_parameter("document_id"), page_number, _PAGE_PICTURE_DPI
         )
         return PagePicture(picture_bytes, "image/webp")
 
@@ -342,7 +344,7 @@ class DocumentPages:
             PageLink("Applications", "/applications"),
             PageLink(document_record.application_ref, application_link.href),
         ]
-        citation = f"{document_record.application_ref}, {desk_record.citation.citation_string}"
+        citation_text = f"{document_record.application_ref}, {desk_record.citation.citation_string}"
         file_link = PageLink("The file as it was received", f"/documents/{quote(document_id)}/file")
         document_facts = [
             ("Read from", _TEXT_BY_EXTRACTION_METHOD[document_record.extraction_method])
@@ -354,7 +356,7 @@ class DocumentPages:
             return RecordPageExtras(
                 trail=breadcrumb_links,
                 related=related_links,
-                citation=citation,
+                citation=citation_text,
                 facts=document_facts,
             )
         page_number = int(page_number_text)
@@ -364,7 +366,7 @@ class DocumentPages:
             file_link,
         ]
         if quoted_text := request.get_parameter("quote"):
-            policies_address = _make_assessment_address(
+            policies_address = _make_applicable_policies_address(
                 document_record.application_ref, quoted_text
             )
             related_links.insert(0, PageLink("Policy on this, of its day", policies_address))
@@ -379,7 +381,7 @@ class DocumentPages:
             picture=await self._render_page_picture(
                 request, document_id, document_record.source_file, page_number
             ),
-            citation=citation,
+            citation=citation_text,
         )
 
     async def _render_page_picture(
@@ -417,28 +419,30 @@ class _KindSummary:
 
 def _make_form_values(known_application: Application | ApplicationRecord | None) -> dict[str, Any]:
     """Return the fields of an application's record that its form changes."""
-    return {field_name: getattr(known_application, field_name, None) for field_name in _FORM_FIELDS}
+    return {
+        field_name: getattr(known_application, field_name, None) for field_name in _FORM_FIELD_NAMES
+    }
 
 
 def _list_kind_summaries(application_overview: Overview) -> list[_KindSummary]:
     """Return every kind of document that an application may have, with what is there of it."""
-    overview_type_by_name = {
-        overview_type.document_type: overview_type for overview_type in application_overview.types
+    overviews_by_type = {
+        type_overview.document_type: type_overview for type_overview in application_overview.types
     }
-    unread_file_by_type = {
+    unread_files_by_type = {
         unread_file.document_type: unread_file for unread_file in application_overview.not_ingested
     }
     kind_summaries = []
     for document_type in EXPECTED_TYPES:
         kind_name = format_identifier(document_type)
-        if overview_type := overview_type_by_name.get(document_type):
-            size_text = (
-                f"{format_count(overview_type.document_count, 'document')}, "
-                f"{format_count(overview_type.page_count, 'page')}"
+        if type_overview := overviews_by_type.get(document_type):
+            counts_text = (
+                f"{format_count(type_overview.document_count, 'document')}, "
+                f"{format_count(type_overview.page_count, 'page')}"
             )
-            first_page_address = _make_page_address(overview_type.documents[0].document_id, 1)
-            kind_summaries.append(_KindSummary(kind_name, "there", size_text, first_page_address))
-        elif unread_file := unread_file_by_type.get(document_type):
+            first_page_address = _make_page_address(type_overview.documents[0].document_id, 1)
+            kind_summaries.append(_KindSummary(kind_name, "there", counts_text, first_page_address))
+        elif unread_file := unread_files_by_type.get(document_type):
             reason_text = format_identifier(unread_file.reason).lower()
             kind_summaries.append(
                 _KindSummary(kind_name, "unread", f"{unread_file.source_file}: {reason_text}")
@@ -448,7 +452,7 @@ def _list_kind_summaries(application_overview: Overview) -> list[_KindSummary]:
     return kind_summaries
 
 
-def _draw_reading_chart(application_overview: Overview) -> Chart | None:
+def _draw_extraction_chart(application_overview: Overview) -> Chart | None:
     """Return how the pages of each kind were read: from text, by OCR, or not at all."""
     chart_rows = []
     for overview_type in application_overview.types:
@@ -469,13 +473,13 @@ def _draw_reading_chart(application_overview: Overview) -> Chart | None:
     if not chart_rows:
         return None
     blank_page_count = sum(chart_row.counts[2] for chart_row in chart_rows)
-    chart_finding = f"{application_overview.page_count} pages were read"
-    chart_finding += (
+    chart_summary = f"{application_overview.page_count} pages were read"
+    chart_summary += (
         f", {blank_page_count} of them without any text."
         if blank_page_count
         else ", each of them with text."
     )
-    return draw_stacked(chart_rows, ["text", "OCR", "no text"], chart_finding, "Kind")
+    return draw_stacked(chart_rows, ["text", "OCR", "no text"], chart_summary, "Kind")
 
 
 # --- addresses and questions ---
@@ -491,8 +495,6 @@ def _make_page_address(document_id: str, page_number: int) -> str:
     return f"/documents/{quote(document_id, safe='')}/pages/{page_number}"
 
 
-def _make_assessment_address(application_ref: str, question_topic: str) -> str:
+def _make_applicable_policies_address(application_ref: str, topic_text: str) -> str:
     # A topic is a question to a search, which a whole passage would drown.
-    return "/applications/beside?" + urlencode(
-        {"ref": application_ref, "topic": question_topic[:200]}
-    )
+    return "/applications/beside?" + urlencode({"ref": application_ref, "topic": topic_text[:200]})

@@ -16,7 +16,7 @@ from readingroom.protocol.pages import SentFile
 from readingroom.storage.jobs.runner import ReportJobProgress
 from readingroom.web.templates import format_identifier
 
-UPLOAD_JOB = "documents.upload"
+UPLOAD_JOB_KIND = "documents.upload"
 
 
 class UploadJobs:
@@ -37,22 +37,23 @@ class UploadJobs:
             raise RecordNotFound("The uploaded files are gone; send them again")
 
         async def report_batch_progress(
-            done_count: float, total_count: float | None, step_message: str | None
+            done_file_count: float, total_file_count: float | None, progress_message: str | None
         ) -> None:
             await report_percent(
-                100 * done_count / total_count if total_count else 0.0, step_message or ""
+                100 * done_file_count / total_file_count if total_file_count else 0.0,
+                progress_message or "",
             )
 
         batch_files = [
             BatchFile(
-                moved_file["name"],
+                moved_file_entry["name"],
                 partial(
                     self._service.open_upload,
-                    job_folder / moved_file["stored_as"],
-                    moved_file["name"],
+                    job_folder / moved_file_entry["stored_as"],
+                    moved_file_entry["name"],
                 ),
             )
-            for moved_file in job_arguments["files"]
+            for moved_file_entry in job_arguments["files"]
         ]
         application_ref = job_arguments["application_ref"]
         ingest_report = await self._service.ingest_files(
@@ -65,7 +66,7 @@ class UploadJobs:
             "rows": [
                 [
                     file_outcome.file,
-                    _TEXT_BY_OUTCOME[file_outcome.status],
+                    _TEXT_BY_OUTCOME_STATUS[file_outcome.status],
                     _explain_outcome(file_outcome),
                 ]
                 for file_outcome in ingest_report.files
@@ -73,7 +74,7 @@ class UploadJobs:
         }
 
 
-_TEXT_BY_OUTCOME = {
+_TEXT_BY_OUTCOME_STATUS = {
     "success": "read",
     "already_ingested": "already there",
     "skipped": "skipped",
@@ -87,16 +88,16 @@ def _explain_outcome(file_outcome: FileOutcome) -> str:
     return file_outcome.message or format_identifier(file_outcome.reason or "")
 
 
-def move_files(sent_files: Sequence[SentFile], job_folder: Path) -> list[dict[str, str]]:
+def move_sent_files(sent_files: Sequence[SentFile], job_folder: Path) -> list[dict[str, str]]:
     """Move the files of a form to a folder that outlives the request; return how they lie there."""
-    moved_files = []
+    moved_file_entries = []
     for file_index, sent_file in enumerate(sent_files):
-        stored_name = str(file_index)
-        sent_file.path.rename(job_folder / stored_name)
+        stored_file_name = str(file_index)
+        sent_file.path.rename(job_folder / stored_file_name)
         # A browser may send a path; only its last part is the file's name.
         file_name = sent_file.file_name.replace("\\", "/").rpartition("/")[2]
-        moved_files.append({"name": file_name, "stored_as": stored_name})
-    return moved_files
+        moved_file_entries.append({"name": file_name, "stored_as": stored_file_name})
+    return moved_file_entries
 
 
 def make_application_address(application_ref: str) -> str:

@@ -47,8 +47,12 @@ _SELECT_APPLICATIONS_SQL = (
     "LEFT JOIN authorities ON application_ref = reference"
 )
 _SELECT_APPLICATION_SQL = f"{_SELECT_APPLICATIONS_SQL} WHERE reference = ?"
-_COLUMN_COUNT_BY_TABLE = {"applications": 6, "authorities": 2, "unread": len(fields(UnreadEntry))}
-_UNREAD_PLACEHOLDERS = ", ".join("?" for _ in fields(UnreadEntry))
+_COLUMN_COUNTS_BY_TABLE_NAME = {
+    "applications": 6,
+    "authorities": 2,
+    "unread": len(fields(UnreadEntry)),
+}
+_UNREAD_VALUE_PLACEHOLDERS_SQL = ", ".join("?" for _ in fields(UnreadEntry))
 # The hash is the key of the table, which earlier releases open too; so the key of a second file
 # with the same bytes has its name after the hash.
 _HASH_AND_NAME_SEPARATOR = "#"
@@ -75,52 +79,60 @@ class ApplicationStore:
             with self._database.transaction() as transaction:
                 yield transaction.connection
         else:
-            with open_small_database(self._database_path, _SCHEMA_SQL) as db:
-                yield db
+            with open_small_database(self._database_path, _SCHEMA_SQL) as sqlite_connection:
+                yield sqlite_connection
 
     def find_application(self, application_ref: str) -> Application | None:
         """Return an application's record, or None if it has none."""
-        with self._open_tables() as db:
-            application_row = db.execute(_SELECT_APPLICATION_SQL, (application_ref,)).fetchone()
+        with self._open_tables() as connection:
+            application_row = connection.execute(
+                _SELECT_APPLICATION_SQL, (application_ref,)
+            ).fetchone()
         return _parse_application_row(application_row) if application_row else None
 
     def list_applications(self) -> list[Application]:
         """Return every record, in the order of the references."""
-        with self._open_tables() as db:
-            application_rows = db.execute(
+        with self._open_tables() as connection:
+            application_rows = connection.execute(
                 f"{_SELECT_APPLICATIONS_SQL} ORDER BY reference"
             ).fetchall()
         return [_parse_application_row(application_row) for application_row in application_rows]
 
     def update_application(
-        self, application_ref: str, changed_fields: Mapping[str, Any], now: datetime
+        self, application_ref: str, changed_fields: Mapping[str, Any], updated_at: datetime
     ) -> Application:
         """Write these fields of an application, keep the others, and return the new record."""
-        with self._open_tables() as db:
-            application_row = db.execute(_SELECT_APPLICATION_SQL, (application_ref,)).fetchone()
-            application_before = (
+        with self._open_tables() as connection:
+            application_row = connection.execute(
+                _SELECT_APPLICATION_SQL, (application_ref,)
+            ).fetchone()
+            previous_application = (
                 _parse_application_row(application_row)
                 if application_row
                 else Application(application_ref)
             )
-            updated_application = replace(application_before, **changed_fields, updated_at=now)
+            updated_application = replace(
+                previous_application, **changed_fields, updated_at=updated_at
+            )
             *column_values, local_authority = [
                 column_value.isoformat() if isinstance(column_value, date) else column_value
                 for column_value in astuple(updated_application)
             ]
-            db.execute("DELETE FROM applications WHERE reference = ?", (application_ref,))
-            db.execute("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", column_values)
-            db.execute("DELETE FROM authorities WHERE application_ref = ?", (application_ref,))
+            connection.execute("DELETE FROM applications WHERE reference = ?", (application_ref,))
+            connection.execute("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", column_values)
+            connection.execute(
+                "DELETE FROM authorities WHERE application_ref = ?", (application_ref,)
+            )
             if local_authority is not None:
-                db.execute(
+                connection.execute(
                     "INSERT INTO authorities VALUES (?, ?)", (application_ref, local_authority)
                 )
         return updated_application
 
     def list_unread(self, application_ref: str) -> list[UnreadEntry]:
         """Return the files of an application that are not among its documents, oldest first."""
-        with self._open_tables() as db:
-            unread_rows = db.execute(
+        with self._open_tables() as connection:
+            unread_rows = connection.execute(
                 "SELECT * FROM unread WHERE application_ref = ? ORDER BY at, source_file",
                 (application_ref,),
             ).fetchall()
@@ -139,38 +151,40 @@ class ApplicationStore:
         Files of different names are different files, even with the same bytes.
         """
         application_ref, file_hash = unread_entry.application_ref, unread_entry.file_hash
-        with self._open_tables() as db:
-            same_bytes_rows = db.execute(
+        with self._open_tables() as connection:
+            same_bytes_rows = connection.execute(
                 f"SELECT file_hash, source_file FROM unread WHERE {_HAS_SAME_BYTES_SQL}",
-                _list_same_bytes_values(application_ref, file_hash),
+                _list_same_bytes_sql_values(application_ref, file_hash),
             ).fetchall()
-            hash_keys_by_file_name = {
-                source_file: hash_key for hash_key, source_file in same_bytes_rows
+            file_hash_keys_by_name = {
+                source_file: file_hash_key for file_hash_key, source_file in same_bytes_rows
             }
-            free_key = file_hash
-            if file_hash in hash_keys_by_file_name.values():
-                free_key = f"{file_hash}{_HASH_AND_NAME_SEPARATOR}{unread_entry.source_file}"
-            hash_key = hash_keys_by_file_name.get(unread_entry.source_file, free_key)
-            db.execute(
+            unused_hash_key = file_hash
+            if file_hash in file_hash_keys_by_name.values():
+                unused_hash_key = f"{file_hash}{_HASH_AND_NAME_SEPARATOR}{unread_entry.source_file}"
+            file_hash_key = file_hash_keys_by_name.get(unread_entry.source_file, unused_hash_key)
+            connection.execute(
                 "DELETE FROM unread WHERE application_ref = ? AND file_hash = ?",
-                (application_ref, hash_key),
+                (application_ref, file_hash_key),
             )
-            db.execute(
-                f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})",
-                astuple(replace(unread_entry, file_hash=hash_key)),
+            connection.execute(
+                f"INSERT INTO unread VALUES ({_UNREAD_VALUE_PLACEHOLDERS_SQL})",
+                astuple(replace(unread_entry, file_hash=file_hash_key)),
             )
 
-    def restore_rows(self, untrusted_path: Path) -> None:
+    def restore_rows(self, untrusted_database_path: Path) -> None:
         """Add the rows of another store's file, which is not trusted.
 
         Only rows are taken over: the triggers of that file would act on every later change. Raise
         `BackupUnusable` for rows that no store has.
         """
         try:
-            with closing(open_untrusted(untrusted_path)) as untrusted_db:
-                application_rows = untrusted_db.execute("SELECT * FROM applications").fetchall()
-                authority_rows = _read_authorities(untrusted_db)
-                unread_rows = untrusted_db.execute("SELECT * FROM unread").fetchall()
+            with closing(open_untrusted(untrusted_database_path)) as untrusted_connection:
+                application_rows = untrusted_connection.execute(
+                    "SELECT * FROM applications"
+                ).fetchall()
+                authority_rows = _list_authority_rows(untrusted_connection)
+                unread_rows = untrusted_connection.execute("SELECT * FROM unread").fetchall()
             for application_row in application_rows:
                 TypeAdapter(Application).validate_python(
                     asdict(_parse_application_row((*application_row, None)))
@@ -180,53 +194,59 @@ class ApplicationStore:
                 TypeAdapter(UnreadEntry).validate_python(asdict(UnreadEntry(*unread_row)))
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise BackupUnusable(
-                f"{untrusted_path.name} of the backup cannot be read: {error}"
+                f"{untrusted_database_path.name} of the backup cannot be read: {error}"
             ) from error
-        with self._open_tables() as db:
-            db.executemany("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", application_rows)
-            db.executemany("INSERT INTO authorities VALUES (?, ?)", authority_rows)
-            db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread_rows)
+        with self._open_tables() as connection:
+            connection.executemany(
+                "INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", application_rows
+            )
+            connection.executemany("INSERT INTO authorities VALUES (?, ?)", authority_rows)
+            connection.executemany(
+                f"INSERT INTO unread VALUES ({_UNREAD_VALUE_PLACEHOLDERS_SQL})", unread_rows
+            )
 
     def delete_unread_entries(self, application_ref: str, file_hash: str) -> None:
         """Delete the entries of a file that was ingested after all, whatever its names were."""
-        with self._open_tables() as db:
-            db.execute(
+        with self._open_tables() as connection:
+            connection.execute(
                 f"DELETE FROM unread WHERE {_HAS_SAME_BYTES_SQL}",
-                _list_same_bytes_values(application_ref, file_hash),
+                _list_same_bytes_sql_values(application_ref, file_hash),
             )
 
     def dump_to_file(self, dump_path: Path) -> None:
         """Write everything to a new SQLite file, which `restore_rows` reads."""
-        with self._open_tables() as db:
-            rows_by_table = {
-                table_name: db.execute(f"SELECT * FROM {table_name}").fetchall()
-                for table_name in _COLUMN_COUNT_BY_TABLE
+        with self._open_tables() as connection:
+            rows_by_table_name = {
+                table_name: connection.execute(f"SELECT * FROM {table_name}").fetchall()
+                for table_name in _COLUMN_COUNTS_BY_TABLE_NAME
             }
-        with open_small_database(dump_path, _SCHEMA_SQL) as dump_db:
-            for table_name, table_rows in rows_by_table.items():
-                value_placeholders = ", ".join("?" * _COLUMN_COUNT_BY_TABLE[table_name])
-                dump_db.executemany(
+        with open_small_database(dump_path, _SCHEMA_SQL) as dump_connection:
+            for table_name, table_rows in rows_by_table_name.items():
+                value_placeholders = ", ".join("?" * _COLUMN_COUNTS_BY_TABLE_NAME[table_name])
+                dump_connection.executemany(
                     f"INSERT INTO {table_name} VALUES ({value_placeholders})",
                     map(tuple, table_rows),
                 )
 
     def delete_all_rows(self) -> None:
         """Delete every application and every unread file."""
-        with self._open_tables() as db:
-            for table_name in _COLUMN_COUNT_BY_TABLE:
-                db.execute(f"DELETE FROM {table_name}")
+        with self._open_tables() as connection:
+            for table_name in _COLUMN_COUNTS_BY_TABLE_NAME:
+                connection.execute(f"DELETE FROM {table_name}")
 
 
-def _list_same_bytes_values(application_ref: str, file_hash: str) -> tuple[str, str, str]:
+def _list_same_bytes_sql_values(application_ref: str, file_hash: str) -> tuple[str, str, str]:
     return application_ref, file_hash, f"{file_hash}{_HASH_AND_NAME_SEPARATOR}%"
 
 
-def _read_authorities(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
+def _list_authority_rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     """Return the authorities of applications; the file of an earlier release has none."""
-    table_names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    table_names = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+    ).fetchall()
     if ("authorities",) not in table_names:
         return []
-    return db.execute("SELECT application_ref, local_authority FROM authorities").fetchall()
+    return connection.execute("SELECT application_ref, local_authority FROM authorities").fetchall()
 
 
 def _parse_application_row(application_row: tuple[Any, ...]) -> Application:

@@ -107,15 +107,15 @@ class UnreadEntry:
 
 def join_chunk_texts(chunks: Sequence[StoredChunk]) -> str:
     """Return the text that these chunks were cut from, in reading order; overlaps stand once."""
-    text_parts: list[str] = []
+    new_text_pieces: list[str] = []
     covered_end_offset = 0
     for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
         # Overlapping chunks repeat the end of the one before; only what is new is taken.
-        text_parts.append(
+        new_text_pieces.append(
             chunk.preceding_space + chunk.text[max(0, covered_end_offset - chunk.start_offset) :]
         )
         covered_end_offset = max(covered_end_offset, chunk.start_offset + len(chunk.text))
-    return "".join(text_parts)
+    return "".join(new_text_pieces)
 
 
 def format_citation(source_file: str, page_numbers: Sequence[int]) -> str:

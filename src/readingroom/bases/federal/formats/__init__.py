@@ -30,7 +30,7 @@ class Loader(Protocol):
 
     format_id: ClassVar[str]
     """With its version: files that an older version loaded are read again."""
-    sources: ClassVar[tuple[str, ...]]
+    source_names: ClassVar[tuple[str, ...]]
     """The sources of its records; `federal load SOURCE …` chooses loaders by them."""
 
     complete_for_columns: ClassVar[str | None]
@@ -52,7 +52,7 @@ class Loader(Protocol):
 class ListsAllCurrentMembers(Protocol):
     """A loader one of whose files lists all current members: whoever is not in it has left."""
 
-    current_source: ClassVar[str]
+    current_source_name: ClassVar[str]
     """The source whose records have the column `current`."""
 
 
@@ -97,11 +97,11 @@ LOADERS: tuple[Loader, ...] = (
 )
 
 
-def list_format_sources(format_id: str) -> list[str]:
+def list_source_names_of_format(format_id: str) -> list[str]:
     """Return the names of the sources that files of a format have records of."""
     return [
         source_name
         for loader in LOADERS
         if loader.format_id == format_id
-        for source_name in loader.sources
+        for source_name in loader.source_names
     ]

@@ -18,7 +18,7 @@ from readingroom.bases.federal.formats.parts.bill_fields import (
     drop_empty_values,
     find_cited_reports,
     parse_action,
-    parse_amended_id,
+    parse_amended_amendment_id,
     parse_calendar_numbers,
     parse_committees,
     parse_cosponsor,
@@ -28,7 +28,7 @@ from readingroom.bases.federal.formats.parts.bill_fields import (
     parse_person,
     parse_related_bills,
     parse_short_titles,
-    parse_subjects,
+    parse_subject_names,
     parse_summaries,
     parse_text_versions,
     parse_vote_ids,
@@ -65,7 +65,7 @@ from readingroom.bases.federal.schema.entries import (
     FileStamp,
     ParsedRecord,
     RecordLink,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import (
@@ -84,14 +84,14 @@ from readingroom.bases.federal.schema.records import (
 
 _MAX_LISTED_AMENDMENTS = 250
 _AMENDMENT_ACTION_PATH = "actions/actions/item"
-_VOTE_FIELDS = ("date", "chamber", "rollNumber", "fullActionName")
+_VOTE_TAGS = ("date", "chamber", "rollNumber", "fullActionName")
 
 
 class BillStatusLoader:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
     format_id: ClassVar[str] = "billstatus/8"
-    sources: ClassVar[tuple[str, ...]] = (
+    source_names: ClassVar[tuple[str, ...]] = (
         "bills",
         "amendments",
         "cbo_cost_estimates",
@@ -101,20 +101,22 @@ class BillStatusLoader:
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<billStatus" in file_start.head
+        return b"<billStatus" in file_start.first_bytes
 
-    def parse(self, file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord | FileProblem]:
-        bill_element = parse_xml(file.data).find("bill")
+    def parse(
+        self, raw_file: RawFile, file_stamp: FileStamp
+    ) -> Iterator[ParsedRecord | FileProblem]:
+        bill_element = parse_xml(raw_file.data).find("bill")
         if bill_element is None:
             raise ValueError("no <bill> in this file")
-        parser = _BillParser(bill_element, file_stamp)
+        bill_parser = _BillParser(bill_element, file_stamp)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
-        yield from parser.build_referenced_records()
-        yield parser.build_bill()
-        yield from parser.build_amendments()
-        yield from parser.build_estimates()
-        yield from parser.build_reports()
-        yield from parser.find_missing_items()
+        yield from bill_parser.build_referenced_records()
+        yield bill_parser.build_bill()
+        yield from bill_parser.build_amendments()
+        yield from bill_parser.build_estimates()
+        yield from bill_parser.build_reports()
+        yield from bill_parser.list_file_problems()
 
 
 class _BillParser:
@@ -142,7 +144,7 @@ class _BillParser:
             for action_element in bill_element.findall("actions/item")
         ]
         self.committees = list(parse_committees(bill_element))
-        self.subjects = list(dict.fromkeys(parse_subjects(bill_element)))
+        self.subjects = list(dict.fromkeys(parse_subject_names(bill_element)))
         self.cost_estimates = [
             parse_cost_estimate(estimate_element)
             for estimate_element in bill_element.findall("cboCostEstimates/item")
@@ -165,11 +167,10 @@ class _BillParser:
     def build_bill(self) -> ParsedRecord:
         summaries = list(parse_summaries(self._bill_element))
         bill_record = self._build_bill_record(summaries)
-        latest_action = bill_record.latest_action
-        action_text = latest_action.text if latest_action else ""
+        action_text = bill_record.latest_action.text if bill_record.latest_action else ""
         return ParsedRecord(
             bill_record,
-            head=SearchHead(
+            searchable_fields=SearchableFields(
                 "\n".join((self._format_citation(bill_record.title), *bill_record.short_titles)),
                 bill_record.summary.text if bill_record.summary else "",
                 "\n".join((action_text, *format_sponsor_lines(bill_record.sponsors))).strip(),
@@ -260,23 +261,23 @@ class _BillParser:
 
     def build_estimates(self) -> Iterator[ParsedRecord]:
         """Yield the cost estimates that CBO gave a number: each is a record of its own."""
-        for estimate in self.cost_estimates:
-            if estimate.id and estimate.url:
-                yield cbo.build_estimate(
-                    estimate.url,
-                    estimate.title,
-                    estimate.date,
+        for cost_estimate in self.cost_estimates:
+            if cost_estimate.id and cost_estimate.url:
+                yield cbo.build_estimate_record(
+                    cost_estimate.url,
+                    cost_estimate.title,
+                    cost_estimate.date,
                     [self.bill_id],
                     self._file_stamp,
                     is_partial=True,
                 )
 
     def build_reports(self) -> Iterator[ParsedRecord]:
-        for citation in self.evidence_by_citation:
-            if parse_report_citation(citation):
-                yield reports.build_cited_report(citation, [self.bill_id], self._file_stamp)
+        for report_citation in self.evidence_by_citation:
+            if parse_report_citation(report_citation):
+                yield reports.build_cited_report(report_citation, [self.bill_id], self._file_stamp)
 
-    def find_missing_items(self) -> Iterator[FileProblem]:
+    def list_file_problems(self) -> Iterator[FileProblem]:
         """Yield where the file holds less than it says."""
         bill_label = f"{BILL_LABELS[self.bill_type]} {self.bill_number}"
         amendment_elements = self._bill_element.findall("amendments/amendment")
@@ -286,13 +287,13 @@ class _BillParser:
             amendment_label = f"{amendment_type} {require_text(amendment_element, 'number')}"
             miscount_messages += describe_miscounted_lists(amendment_element, amendment_label)
         if miscount_messages:
-            more_count = len(miscount_messages) - 1
-            more_note = f" (and {more_count} more such lists)" if more_count else ""
-            yield FileProblem(f"{miscount_messages[0]}{more_note}: download the file again")
+            further_count = len(miscount_messages) - 1
+            further_note = f" (and {further_count} more such lists)" if further_count else ""
+            yield FileProblem(f"{miscount_messages[0]}{further_note}: download the file again")
         if len(amendment_elements) == _MAX_LISTED_AMENDMENTS:
             yield FileProblem(
                 f"{bill_label} has {_MAX_LISTED_AMENDMENTS} amendments in the file, the most that "
-                "GPO_PUBLISHER lists: there may be more, at congress.gov"
+                "GPO lists: there may be more, at congress.gov"
             )
 
     def _list_topic_names(self) -> list[str]:
@@ -308,7 +309,7 @@ class _BillParser:
         topic_names = drop_repeated_topics((*parent_by_topic.values(), *self._list_topic_names()))
         for topic_name in topic_names:
             parent_name = parent_by_topic.get(topic_name)
-            yield build_topic(topic_name, self._file_stamp, parent_name=parent_name)
+            yield build_topic(topic_name, self._file_stamp, parent_topic_name=parent_name)
 
     def _list_vote_ids(self) -> Iterator[str]:
         for bill_action in self.actions:
@@ -318,7 +319,7 @@ class _BillParser:
 
     def _build_facets(self, bill_record: Bill) -> dict[str, list[str]]:
         first_sponsors = self.sponsors[:1]
-        facet_values: dict[str, Sequence[str | None]] = {
+        values_by_facet: dict[str, Sequence[str | None]] = {
             "congress": [str(self.congress)],
             "type": [self.bill_type],
             "chamber": [bill_record.origin_chamber],
@@ -327,7 +328,7 @@ class _BillParser:
             "topic": self._list_topic_names(),
             "member": [bill_sponsor.bioguide_id for bill_sponsor in self.sponsors],
         }
-        return drop_empty_values(facet_values)
+        return drop_empty_values(values_by_facet)
 
     def _build_children(self, summaries: Sequence[BillSummary]) -> dict[str, list[tuple[Any, ...]]]:
         committee_ids = sorted({bill_committee.id for bill_committee in self.committees})
@@ -357,21 +358,22 @@ class _BillParser:
                 yield RecordLink(LinkKind.LAW, law_id, f"laws/item: {law_description}")
         for vote_element in self._bill_element.iterfind("recordedVotes/recordedVote"):
             vote_description = " ".join(
-                filter(None, (find_text(vote_element, field_name) for field_name in _VOTE_FIELDS))
+                filter(None, (find_text(vote_element, field_name) for field_name in _VOTE_TAGS))
             )
             for vote_id in parse_vote_ids(vote_element):
                 evidence_text = f"recordedVotes/recordedVote: {vote_description}"
                 yield RecordLink(LinkKind.VOTE, vote_id, evidence_text)
         yield from build_vote_links(self._bill_element.iterfind("actions/item"), self.actions)
         for related_bill in bill_record.related_bills:
-            relations = ", ".join(related_bill.relationships) or "related"
-            yield RecordLink(LinkKind.RELATED, related_bill.id, f"relatedBills/item: {relations}")
-        for estimate in bill_record.cost_estimates:
-            if estimate.id:
-                evidence_text = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
-                yield RecordLink(LinkKind.COST_ESTIMATE, estimate.id, evidence_text)
-        for citation, evidence_text in self.evidence_by_citation.items():
-            if report_id := parse_report_citation(citation):
+            relations_text = ", ".join(related_bill.relationships) or "related"
+            evidence_text = f"relatedBills/item: {relations_text}"
+            yield RecordLink(LinkKind.RELATED, related_bill.id, evidence_text)
+        for cost_estimate in bill_record.cost_estimates:
+            if cost_estimate.id:
+                evidence_text = f"cboCostEstimates/item: {cost_estimate.title} {cost_estimate.url}"
+                yield RecordLink(LinkKind.COST_ESTIMATE, cost_estimate.id, evidence_text)
+        for report_citation, evidence_text in self.evidence_by_citation.items():
+            if report_id := parse_report_citation(report_citation):
                 yield RecordLink(LinkKind.COMMITTEE_REPORT, report_id, evidence_text)
         yield from build_topic_links(drop_repeated_topics((self.policy_area,)), "policyArea")
         yield from build_topic_links(drop_repeated_topics(self.subjects), "subjects")
@@ -381,7 +383,7 @@ class _BillParser:
         yield from self._build_people_stubs(
             (*amendment_record.sponsors, *amendment_record.cosponsors)
         )
-        facet_values: dict[str, Sequence[str | None]] = {
+        values_by_facet: dict[str, Sequence[str | None]] = {
             "congress": [str(amendment_record.congress)],
             "type": [amendment_record.type],
             "chamber": [amendment_record.chamber],
@@ -393,12 +395,12 @@ class _BillParser:
         latest_action = amendment_record.latest_action
         yield ParsedRecord(
             amendment_record,
-            head=SearchHead(
+            searchable_fields=SearchableFields(
                 amendment_record.title,
                 amendment_record.description or "",
                 latest_action.text if latest_action else "",
             ),
-            facets=drop_empty_values(facet_values),
+            facets=drop_empty_values(values_by_facet),
             links=[
                 *self._build_amendment_links(amendment_element, amendment_record),
                 *build_vote_links(
@@ -410,10 +412,8 @@ class _BillParser:
 
     def _build_amendment_record(self, amendment_element: Element) -> Amendment:
         # Number, congress and type stand twice in one amendment; the first of each is its own.
-        congress, amendment_type = (
-            int(require_text(amendment_element, "congress")),
-            require_text(amendment_element, "type").lower(),
-        )
+        congress = int(require_text(amendment_element, "congress"))
+        amendment_type = require_text(amendment_element, "type").lower()
         amendment_number = int(require_text(amendment_element, "number"))
         amendment_cosponsors = [
             parse_cosponsor(cosponsor_element)
@@ -444,7 +444,7 @@ class _BillParser:
             # The oldest files leave it empty; the type says it.
             chamber=parse_chamber(find_text(amendment_element, "chamber") or amendment_type),
             bill_id=self.bill_id,
-            amends=parse_amended_id(amendment_element),
+            amends=parse_amended_amendment_id(amendment_element),
             purpose=purpose,
             description=find_text(amendment_element, "description"),
             submitted_at=submitted_at,

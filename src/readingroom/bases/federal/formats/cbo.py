@@ -17,7 +17,7 @@ from readingroom.bases.federal.schema.entries import (
     FileStamp,
     ParsedRecord,
     RecordLink,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import parse_estimate_id, parse_federal_id
@@ -32,18 +32,18 @@ class CostEstimateLoader:
     """`119congress-cost-estimates.xml`: the estimates of a Congress, as CBO lists them."""
 
     format_id: ClassVar[str] = "cbo/1"
-    sources: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
+    source_names: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<response>" in file_start.head and b"cbo.gov/" in file_start.head
+        return b"<response>" in file_start.first_bytes and b"cbo.gov/" in file_start.first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        for feed_item in parse_xml(raw_file.data).findall("item"):
-            yield _parse_item(feed_item, file_stamp)
+        for item_element in parse_xml(raw_file.data).findall("item"):
+            yield _parse_feed_item(item_element, file_stamp)
 
 
-def build_estimate(
+def build_estimate_record(
     url: str,
     estimate_title: str,
     published_at: str | None,
@@ -77,12 +77,12 @@ def build_estimate(
             raw_sha256=raw_sha256,
         ),
     )
-    facet_values = {"congress": [str(congress)] if congress else [], "bill": bill_ids}
+    values_by_facet = {"congress": [str(congress)] if congress else [], "bill": bill_ids}
     return ParsedRecord(
         estimate_record,
-        partial=is_partial,
-        head=SearchHead(estimate_title, estimate_description or ""),
-        facets=facet_values,
+        is_partial=is_partial,
+        searchable_fields=SearchableFields(estimate_title, estimate_description or ""),
+        facets=values_by_facet,
         # What a bill's file says of an estimate is a link of the bill.
         links=()
         if is_partial
@@ -93,20 +93,20 @@ def build_estimate(
     )
 
 
-def _parse_item(feed_item: Element, file_stamp: FileStamp) -> ParsedRecord:
-    published_at = _parse_feed_date(find_text(feed_item, "Date"))
-    estimate_title = find_text(feed_item, "Title") or "Cost estimate"
-    text_naming_bills = f"{find_text(feed_item, 'Bill_Number') or ''} {estimate_title}"
-    return build_estimate(
-        find_text(feed_item, "Link") or "",
+def _parse_feed_item(item_element: Element, file_stamp: FileStamp) -> ParsedRecord:
+    published_at = _parse_feed_date(find_text(item_element, "Date"))
+    estimate_title = find_text(item_element, "Title") or "Cost estimate"
+    text_naming_bills = f"{find_text(item_element, 'Bill_Number') or ''} {estimate_title}"
+    return build_estimate_record(
+        find_text(item_element, "Link") or "",
         estimate_title,
         published_at,
         _find_estimated_bill_ids(text_naming_bills, get_congress_on(published_at))
         if published_at
         else [],
         file_stamp,
-        estimate_description=find_text(feed_item, "Description"),
-        raw_sha256=hash_element(feed_item),
+        estimate_description=find_text(item_element, "Description"),
+        raw_sha256=hash_element(item_element),
     )
 
 

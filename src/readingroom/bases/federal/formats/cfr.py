@@ -26,7 +26,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -38,7 +38,7 @@ from readingroom.core.text import fold_dashes
 _PRINTED_SECTION_NUMBER_PATTERN = re.compile(r"\u00a7+\s*([0-9][\w.-]*)")
 _LEVEL_TAGS = ("chapter", "subchapter", "part", "subpart")
 # Appendix A to Part 50, Supplement No. 1 to Subpart B of Part 730: the part is said beside it.
-_WORDS_OF_PART_PATTERN = re.compile(r"\s+(?:to|of)\s+part\s+\w+|\s*\[reserved\]", re.I | re.ASCII)
+_PART_REFERENCE_PATTERN = re.compile(r"\s+(?:to|of)\s+part\s+\w+|\s*\[reserved\]", re.I | re.ASCII)
 # Some appendices have no letter: their number is made of the words of the heading.
 _MAX_APPENDIX_SLUG_CHARS = 80
 
@@ -47,7 +47,7 @@ class CfrLoader:
     """`CFR-2018-title27-vol3-uslm.xml`: the sections and appendices of a volume."""
 
     format_id: ClassVar[str] = "cfr/3"
-    sources: ClassVar[tuple[str, ...]] = ("cfr_sections",)
+    source_names: ClassVar[tuple[str, ...]] = ("cfr_sections",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
@@ -63,7 +63,7 @@ class CfrLoader:
         main_element = volume_element.find("main")
         if main_element is None:
             raise ValueError("no <main> in this file")
-        appendix_counts: Counter[str] = Counter()
+        count_by_appendix_number: Counter[str] = Counter()
         for provision_element, cfr_context in _iterate_provisions(
             main_element, _CfrContext(title_number, revised_at)
         ):
@@ -73,10 +73,12 @@ class CfrLoader:
                 else _make_appendix_label(provision_element, cfr_context)
             )
             # Only appendices: the printed number of a section is its identity.
-            appendix_counts[provision_label.number] += provision_element.tag == "appendix"
+            count_by_appendix_number[provision_label.number] += provision_element.tag == "appendix"
             yield _build_provision(
                 provision_element,
-                provision_label.add_repeat_number(appendix_counts[provision_label.number]),
+                provision_label.with_repeat_number(
+                    count_by_appendix_number[provision_label.number]
+                ),
                 cfr_context,
                 file_stamp,
             )
@@ -101,13 +103,13 @@ class _ProvisionLabel:
     """What a section or an appendix is called."""
 
     number: str
-    cite: str
+    citation_text: str
     heading: str | None
     part_number: str | None
     number_in_part: str | None = None
     """The number of a section within its part."""
 
-    def add_repeat_number(self, repeat_number: int) -> "_ProvisionLabel":
+    def with_repeat_number(self, repeat_number: int) -> "_ProvisionLabel":
         """Two appendices of a part may both have no letter."""
         return self if repeat_number < 2 else replace(self, number=f"{self.number}-{repeat_number}")
 
@@ -119,10 +121,10 @@ def _iterate_provisions(
         if child_node.tag in ("section", "appendix"):
             yield child_node, cfr_context
         else:
-            yield from _iterate_provisions(child_node, _enter_level(child_node, cfr_context))
+            yield from _iterate_provisions(child_node, _extend_context(child_node, cfr_context))
 
 
-def _enter_level(xml_node: Element, cfr_context: _CfrContext) -> _CfrContext:
+def _extend_context(xml_node: Element, cfr_context: _CfrContext) -> _CfrContext:
     if xml_node.tag not in _LEVEL_TAGS:
         return cfr_context
     level_heading, number_element = find_text(xml_node, "heading"), xml_node.find("num")
@@ -167,22 +169,22 @@ def _make_section_label(section_element: Element, cfr_context: _CfrContext) -> _
 
 def _make_appendix_label(appendix_element: Element, cfr_context: _CfrContext) -> _ProvisionLabel:
     """`Appendix A to Part 447—Forms` is number `447.appendix-a`, whichever element says so."""
-    appendix_label, _, appendix_heading = (find_text(appendix_element, "heading") or "").partition(
+    label_text, _, appendix_heading = (find_text(appendix_element, "heading") or "").partition(
         "\u2014"
     )
-    if printed_label := find_text(appendix_element, "num"):
-        appendix_label, appendix_heading = (
-            printed_label.rstrip("\u2014 "),
+    if printed_label_text := find_text(appendix_element, "num"):
+        label_text, appendix_heading = (
+            printed_label_text.rstrip("\u2014 "),
             find_text(appendix_element, "heading") or "",
         )
-    appendix_label = (
+    label_text = (
         _convert_capitals_to_title_case(
-            _WORDS_OF_PART_PATTERN.sub("", fold_dashes(appendix_label)).strip(" -.")
+            _PART_REFERENCE_PATTERN.sub("", fold_dashes(label_text)).strip(" -.")
         )
         or "Appendix"
     )
     appendix_slug = (
-        "-".join(re.findall("[a-z0-9]+", appendix_label.lower()))[:_MAX_APPENDIX_SLUG_CHARS]
+        "-".join(re.findall("[a-z0-9]+", label_text.lower()))[:_MAX_APPENDIX_SLUG_CHARS]
         or "appendix"
     )
     part_citation = (
@@ -192,7 +194,7 @@ def _make_appendix_label(appendix_element: Element, cfr_context: _CfrContext) ->
     )
     return _ProvisionLabel(
         f"{cfr_context.part_number}.{appendix_slug}" if cfr_context.part_number else appendix_slug,
-        f"{part_citation}, {appendix_label}",
+        f"{part_citation}, {label_text}",
         _convert_capitals_to_title_case(appendix_heading.strip().rstrip(".")) or None,
         cfr_context.part_number,
     )
@@ -205,9 +207,9 @@ def _build_provision(
     file_stamp: FileStamp,
 ) -> ParsedRecord:
     provision_title = (
-        f"{provision_label.cite}, {provision_label.heading}"
+        f"{provision_label.citation_text}, {provision_label.heading}"
         if provision_label.heading
-        else provision_label.cite
+        else provision_label.citation_text
     )
     source_notes = [
         find_text(source_element) or "" for source_element in provision_element.iter("source")
@@ -228,12 +230,17 @@ def _build_provision(
         revised_at=cfr_context.revised_at,
         authority=cfr_context.authority_text,
         source_note=" ".join(source_notes).strip("[] ") or None,
-        fr_citations=list(collect_references(provision_element.iter("source")).register_pages),
-        laws=list(own_references.laws | cfr_context.authority_references.laws),
-        usc_references=list(
-            own_references.usc_sections | cfr_context.authority_references.usc_sections
+        fr_citations=list(
+            collect_references(provision_element.iter("source")).words_by_register_page
         ),
-        cfr_references=list(own_references.cfr_sections),
+        laws=list(
+            own_references.words_by_law_id | cfr_context.authority_references.words_by_law_id
+        ),
+        usc_references=list(
+            own_references.words_by_usc_section
+            | cfr_context.authority_references.words_by_usc_section
+        ),
+        cfr_references=list(own_references.words_by_cfr_section_id),
         characters=len(provision_text),
         **build_citation_fields(
             file_stamp,
@@ -245,15 +252,15 @@ def _build_provision(
             raw_sha256=hash_item([hash_element(provision_element), cfr_context.authority_text]),
         ),
     )
-    agency_facets = (
+    agency_facet_values = (
         [cfr_context.chapter_heading, slugify(cfr_context.chapter_heading)]
         if cfr_context.chapter_heading
         else []
     )
     return ParsedRecord(
         provision_record,
-        head=SearchHead(provision_title, cfr_context.part_heading or ""),
-        facets={"type": [provision_record.type], "agency": agency_facets},
+        searchable_fields=SearchableFields(provision_title, cfr_context.part_heading or ""),
+        facets={"type": [provision_record.type], "agency": agency_facet_values},
         text=RecordText(
             "text",
             provision_text,
@@ -263,7 +270,9 @@ def _build_provision(
             dated=cfr_context.revised_at,
         ),
         links=list(
-            _build_links(provision_record.id, provision_label.cite, own_references, cfr_context)
+            _build_links(
+                provision_record.id, provision_label.citation_text, own_references, cfr_context
+            )
         ),
         revision=cfr_context.revised_at,
     )
@@ -272,17 +281,17 @@ def _build_provision(
 def _build_links(
     provision_id: str, provision_citation: str, own_references: References, cfr_context: _CfrContext
 ) -> Iterator[RecordLink]:
-    for law_id in cfr_context.authority_references.laws:
+    for law_id in cfr_context.authority_references.words_by_law_id:
         yield RecordLink(
             LinkKind.AUTHORITY, law_id, f"authority of the part: {cfr_context.authority_text}"
         )
     # A law that is the authority of the part is not also a mention.
-    for law_id, cited_words in own_references.laws.items():
-        if law_id not in cfr_context.authority_references.laws:
+    for law_id, cited_words in own_references.words_by_law_id.items():
+        if law_id not in cfr_context.authority_references.words_by_law_id:
             yield RecordLink(
                 LinkKind.MENTION, law_id, f"reference in {provision_citation}: {cited_words}"
             )
-    for cited_section_id, cited_words in own_references.cfr_sections.items():
+    for cited_section_id, cited_words in own_references.words_by_cfr_section_id.items():
         if cited_section_id != provision_id:
             yield RecordLink(
                 LinkKind.MENTION,
@@ -298,10 +307,10 @@ def _read_section_number(section_element: Element) -> str:
     )
     if number_match:
         return number_match[1].rstrip(".-")
-    attribute_number = number_element.get("value") if number_element is not None else None
-    if not attribute_number:
+    number_attribute = number_element.get("value") if number_element is not None else None
+    if not number_attribute:
         raise ValueError("a section has no number")
-    return attribute_number
+    return number_attribute
 
 
 def _convert_capitals_to_title_case(heading_text: str | None) -> str | None:

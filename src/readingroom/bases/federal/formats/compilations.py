@@ -9,13 +9,13 @@ from readingroom.bases.federal.formats.parts import references
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_iso_date, parse_xml
 from readingroom.bases.federal.formats.register import to_title_case
-from readingroom.bases.federal.formats.uslm import extract_body, is_uslm
+from readingroom.bases.federal.formats.uslm import extract_body_text, is_uslm
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import make_compilation_id, make_law_id
@@ -31,7 +31,7 @@ class CompilationLoader:
     """`COMPS-1565.xml`: one act as amended."""
 
     format_id: ClassVar[str] = "comps/1"
-    sources: ClassVar[tuple[str, ...]] = ("statute_compilations",)
+    source_names: ClassVar[tuple[str, ...]] = ("statute_compilations",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
@@ -62,17 +62,17 @@ def _build_compilation(
         to_title_case(compilation_title) if compilation_title.isupper() else compilation_title
     )
     law_id = _find_law_id(compilation_element, metadata_element)
-    compilation_text = extract_body(compilation_element)
+    compilation_text = extract_body_text(compilation_element)
     published_at = amended_at or approved_at
     law_label = (
         f"Public Law {law_id.partition(':')[2]}" if law_id else f"COMPS-{compilation_number}"
     )
-    amended_note = (
-        f", as amended through {_cite_law(last_law_id)}"
+    amendment_note = (
+        f", as amended through {_format_law_citation(last_law_id)}"
         if last_law_id and last_law_id != law_id
         else ""
     )
-    citation_text = f"{compilation_title}, {law_label}{amended_note}"
+    citation_text = f"{compilation_title}, {law_label}{amendment_note}"
     url = f"https://www.govinfo.gov/app/details/COMPS-{compilation_number}"
     short_titles = [
         short_title
@@ -89,20 +89,24 @@ def _build_compilation(
         amended_at=amended_at,
         statutes_at_large=_find_statutes_citation(metadata_element),
         short_titles=short_titles,
-        usc_references=list(references.collect_references((compilation_element,)).usc_sections),
+        usc_references=list(
+            references.collect_references((compilation_element,)).words_by_usc_section
+        ),
         sections=sum(1 for _ in compilation_element.iter("section")),
         characters=len(compilation_text),
         **build_citation_fields(
             file_stamp, url=url, org=PUBLISHER, cite=citation_text, published_at=published_at
         ),
     )
-    congress_facet = [str(compilation_record.congress)] if compilation_record.congress else []
+    congress_facet_values = (
+        [str(compilation_record.congress)] if compilation_record.congress else []
+    )
     return ParsedRecord(
         compilation_record,
-        head=SearchHead(
+        searchable_fields=SearchableFields(
             "\n".join(dict.fromkeys((compilation_title, *short_titles))), citation_text
         ),
-        facets={"congress": congress_facet, "type": ["compilation"]},
+        facets={"congress": congress_facet_values, "type": ["compilation"]},
         # Each edition is a version of the text, so that two of them can be compared.
         text=RecordText(
             last_law_id.partition(":")[2] if last_law_id else "text",
@@ -110,7 +114,9 @@ def _build_compilation(
             compilation_title,
             url,
             file_stamp.sha256,
-            f"As amended through {_cite_law(last_law_id)}" if last_law_id else "As amended",
+            f"As amended through {_format_law_citation(last_law_id)}"
+            if last_law_id
+            else "As amended",
             published_at,
         ),
         links=[
@@ -139,9 +145,9 @@ def _find_last_law_id(
     edition_note_element: Element | None, metadata_element: Element
 ) -> str | None:
     """The last law in it. The printed note is right where the metadata was not kept up."""
-    for stating_element in (edition_note_element, metadata_element):
+    for element_naming_law in (edition_note_element, metadata_element):
         law_match = _LAW_NUMBER_PATTERN.search(
-            fold_dashes(find_text(stating_element, "currentThroughPublicLaw") or "")
+            fold_dashes(find_text(element_naming_law, "currentThroughPublicLaw") or "")
         )
         if law_match:
             return make_law_id(f"{law_match[1]}-{law_match[2]}")
@@ -161,5 +167,5 @@ def _find_statutes_citation(metadata_element: Element) -> str | None:
     return next((citation for citation in citation_texts if "Stat." in citation), None)
 
 
-def _cite_law(law_id: str) -> str:
+def _format_law_citation(law_id: str) -> str:
     return f"P.L. {law_id.partition(':')[2]}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.mentions import find_bills, find_laws
+from readingroom.bases.federal.formats.parts.mentions import find_bill_links, find_law_links
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
     build_topic_links,
@@ -18,7 +18,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -37,19 +37,23 @@ class CrsReportLoader:
     """`/crsreport/R47892`: a report; `/crsreport`: a list, which knows less of each."""
 
     format_id: ClassVar[str] = "crs/3"
-    sources: ClassVar[tuple[str, ...]] = ("crs_reports",)
+    source_names: ClassVar[tuple[str, ...]] = ("crs_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.head.lstrip()[:1] == b"{" and b'"CRSReport' in file_start.head
+        return (
+            file_start.first_bytes.lstrip()[:1] == b"{" and b'"CRSReport' in file_start.first_bytes
+        )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        parsed_file = json.loads(raw_file.data)
-        if report_data := parsed_file.get("CRSReport"):
-            for topic_name in drop_repeated_topics(_list_values(report_data, "topics", "topic")):
+        file_data = json.loads(raw_file.data)
+        if report_data := file_data.get("CRSReport"):
+            for topic_name in drop_repeated_topics(
+                _list_field_values(report_data, "topics", "topic")
+            ):
                 yield build_topic(topic_name, file_stamp)
             yield _build_report(report_data, file_stamp, is_partial=False)
-        for report_data in parsed_file.get("CRSReports") or ():
+        for report_data in file_data.get("CRSReports") or ():
             # A list has no summaries: it must not replace a report that was read by itself.
             yield _build_report(report_data, file_stamp, is_partial=True)
 
@@ -63,9 +67,9 @@ def _build_report(
         parse_iso_date(report_data.get("publishDate")),
         report_data.get("updateDate"),
     )
-    topic_names = _list_values(report_data, "topics", "topic")
+    topic_names = _list_field_values(report_data, "topics", "topic")
     related_items = report_data.get("relatedMaterials") or []
-    evidence_by_bill, evidence_by_law = (
+    evidence_by_bill_id, evidence_by_law_id = (
         dict(_find_related_bills(related_items)),
         dict(_find_related_laws(related_items)),
     )
@@ -77,10 +81,10 @@ def _build_report(
         archived=(report_data.get("status") or "").lower() == "archived",
         version=report_data.get("version"),
         updated_at=updated_at,
-        authors=_list_values(report_data, "authors", "author"),
+        authors=_list_field_values(report_data, "authors", "author"),
         topics=topic_names,
-        bills=list(evidence_by_bill),
-        laws=list(evidence_by_law),
+        bills=list(evidence_by_bill_id),
+        laws=list(evidence_by_law_id),
         pdf_url=_find_pdf_url(report_data),
         characters=len(summary_text),
         **build_citation_fields(
@@ -92,12 +96,12 @@ def _build_report(
             raw_sha256=hash_item(report_data),
         ),
     )
-    type_facet = [report_record.type] if report_record.type else []
+    type_facet_values = [report_record.type] if report_record.type else []
     return ParsedRecord(
         report_record,
-        partial=is_partial,
-        head=SearchHead(f"{report_title}, CRS {report_id}"),
-        facets={"type": type_facet, "topic": topic_names, "bill": report_record.bills},
+        is_partial=is_partial,
+        searchable_fields=SearchableFields(f"{report_title}, CRS {report_id}"),
+        facets={"type": type_facet_values, "topic": topic_names, "bill": report_record.bills},
         text=RecordText(
             "text",
             summary_text,
@@ -109,8 +113,10 @@ def _build_report(
         if summary_text
         else None,
         links=[
-            RecordLink(LinkKind.CRS_REPORT, related_id, f"relatedMaterials: {evidence_text}")
-            for related_id, evidence_text in (evidence_by_bill | evidence_by_law).items()
+            RecordLink(LinkKind.CRS_REPORT, related_record_id, f"relatedMaterials: {evidence_text}")
+            for related_record_id, evidence_text in (
+                evidence_by_bill_id | evidence_by_law_id
+            ).items()
         ]
         + [
             *_find_title_links(report_title, published_at),
@@ -122,14 +128,14 @@ def _build_report(
 
 def _find_title_links(report_title: str, published_at: str | None) -> Iterator[RecordLink]:
     """The bills and laws in a title; of which Congress a bill is, the report's date says."""
-    yield from find_laws(report_title, LinkKind.CRS_REPORT, "title")
+    yield from find_law_links(report_title, LinkKind.CRS_REPORT, "title")
     if published_at:
-        yield from find_bills(
+        yield from find_bill_links(
             report_title, get_congress_on(published_at), LinkKind.CRS_REPORT, "title"
         )
 
 
-def _list_values(report_data: dict[str, Any], list_field: str, value_field: str) -> list[str]:
+def _list_field_values(report_data: dict[str, Any], list_field: str, value_field: str) -> list[str]:
     """`[{"topic": "Taxation"}]` as `["Taxation"]`."""
     return [
         list_item[value_field].strip()

@@ -22,11 +22,11 @@ class DocketLoader:
     """A docket, or a page of them, as /v4/dockets gives it."""
 
     format_id: ClassVar[str] = "dockets/1"
-    sources: ClassVar[tuple[str, ...]] = ("regulations_dot_gov_dockets",)
+    source_names: ClassVar[tuple[str, ...]] = ("regulations_dot_gov_dockets",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        first_bytes = file_start.head
+        first_bytes = file_start.first_bytes
         return (
             first_bytes.lstrip()[:1] == b"{"
             and b'"dockets"' in first_bytes
@@ -34,8 +34,10 @@ class DocketLoader:
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        resource_data = json.loads(raw_file.data)["data"]
-        for docket_data in resource_data if isinstance(resource_data, list) else [resource_data]:
+        docket_or_dockets = json.loads(raw_file.data)["data"]
+        for docket_data in (
+            docket_or_dockets if isinstance(docket_or_dockets, list) else [docket_or_dockets]
+        ):
             if docket_data["type"] == "dockets":
                 yield _build_docket(docket_data["id"], docket_data["attributes"], file_stamp)
 
@@ -68,6 +70,8 @@ def _build_docket(
         ),
     )
     # A page of results has no abstract: it makes a docket known, and changes none that is.
-    is_summary = "modifyDate" not in docket_attributes
+    is_search_result = "modifyDate" not in docket_attributes
     docket_names = (docket_title, docket_number, docket_attributes.get("shortTitle") or "")
-    return ParsedRecord(docket_record, partial=is_summary, names=docket_names, revision=modified_at)
+    return ParsedRecord(
+        docket_record, is_partial=is_search_result, names=docket_names, revision=modified_at
+    )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.mentions import find_bills
+from readingroom.bases.federal.formats.parts.mentions import find_bill_links
 from readingroom.bases.federal.formats.parts.people import build_committee_stub, parse_chamber
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_iso_date, parse_xml
 from readingroom.bases.federal.schema.congress import BILL_LABELS, format_ordinal
@@ -27,12 +27,12 @@ from readingroom.bases.federal.schema.ids import (
 from readingroom.bases.federal.schema.records import Chamber, Hearing, LinkKind, Witness
 
 _MEETING_TYPES_BY_CODE = {"HMTG": "meeting", "HHRG": "hearing", "HMKP": "markup"}
-_NAME_TAGS = ("honorific", "firstname", "middlename", "lastname")
+_WITNESS_NAME_TAGS = ("honorific", "firstname", "middlename", "lastname")
 _HOUSE_PUBLISHER = "Clerk of the House, Committee Repository"
 _CONGRESS_GOV_PUBLISHER = "Congress.gov"
 _EVENTS_URL = "https://www.congress.gov/event"
 
-NamedCommittee = tuple[str, str]
+CommitteeIdAndName = tuple[str, str]
 """A committee: its id and name."""
 
 
@@ -40,11 +40,11 @@ class HouseMeetingLoader:
     """`HMTG-113-RU00-20140519.xml` of docs.house.gov."""
 
     format_id: ClassVar[str] = "house-meeting/2"
-    sources: ClassVar[tuple[str, ...]] = ("hearings",)
+    source_names: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<committee-meeting" in file_start.head
+        return b"<committee-meeting" in file_start.first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield from _parse_house_meeting(parse_xml(raw_file.data), file_stamp)
@@ -54,11 +54,11 @@ class HouseWitnessLoader:
     """The list of witnesses of a House meeting; a file of its own that names the meeting."""
 
     format_id: ClassVar[str] = "house-witnesses/1"
-    sources: ClassVar[tuple[str, ...]] = ("hearings",)
+    source_names: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<witness-list" in file_start.head
+        return b"<witness-list" in file_start.first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield _parse_house_witnesses(parse_xml(raw_file.data), file_stamp)
@@ -68,11 +68,11 @@ class CongressMeetingLoader:
     """A meeting, as /v3/committee-meeting/118/house/115538 gives it."""
 
     format_id: ClassVar[str] = "congress-meeting/2"
-    sources: ClassVar[tuple[str, ...]] = ("hearings",)
+    source_names: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return _has_object(file_start, b"committeeMeeting")
+        return _has_json_object(file_start, b"committeeMeeting")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield from _parse_congress_meeting(
@@ -84,20 +84,22 @@ class CongressHearingLoader:
     """A printed hearing, as /v3/hearing/116/senate/37721 gives it."""
 
     format_id: ClassVar[str] = "congress-hearing/2"
-    sources: ClassVar[tuple[str, ...]] = ("hearings",)
+    source_names: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return _has_object(file_start, b"hearing")
+        return _has_json_object(file_start, b"hearing")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield from _parse_congress_hearing(json.loads(raw_file.data)["hearing"], file_stamp)
 
 
-def _has_object(file_start: FileStart, object_name: bytes) -> bool:
+def _has_json_object(file_start: FileStart, object_name: bytes) -> bool:
     """Whether it is JSON with an object of this name; the API's description only mentions it."""
-    is_json = file_start.head.lstrip()[:1] == b"{"
-    return is_json and re.search(rb'"%s"\s*:\s*\{' % object_name, file_start.head) is not None
+    is_json = file_start.first_bytes.lstrip()[:1] == b"{"
+    return (
+        is_json and re.search(rb'"%s"\s*:\s*\{' % object_name, file_start.first_bytes) is not None
+    )
 
 
 # --- docs.house.gov ---
@@ -119,8 +121,8 @@ def _parse_house_meeting(meeting_element: Element, file_stamp: FileStamp) -> Ite
         if (committee_code := committee_element.get("id"))
     ]
     legislation_numbers = (
-        find_text(number_element)
-        for number_element in meeting_element.iterfind(
+        find_text(legislation_number_element)
+        for legislation_number_element in meeting_element.iterfind(
             "meeting-documents/meeting-document/legis-num"
         )
     )
@@ -128,13 +130,13 @@ def _parse_house_meeting(meeting_element: Element, file_stamp: FileStamp) -> Ite
         *(
             bill_link
             for legislation_number in legislation_numbers
-            for bill_link in find_bills(
+            for bill_link in find_bill_links(
                 legislation_number or "", congress, LinkKind.HEARING, "legis-num"
             )
         ),
-        *find_bills(meeting_title, congress, LinkKind.HEARING, "meeting-title"),
+        *find_bill_links(meeting_title, congress, LinkKind.HEARING, "meeting-title"),
     ]
-    yield from _build_entries(
+    yield from _build_parsed_records(
         file_stamp,
         named_committees,
         hearing_links,
@@ -164,10 +166,11 @@ def _read_event_id(meeting_element: Element) -> str:
 
 
 def _read_meeting_place(details_element: Element | None, path_prefix: str) -> str | None:
-    location_parts = (
-        find_text(details_element, path_prefix + part_name) for part_name in ("room", "building")
+    location_texts = (
+        find_text(details_element, path_prefix + location_tag)
+        for location_tag in ("room", "building")
     )
-    return " ".join(filter(None, location_parts)) or None
+    return " ".join(filter(None, location_texts)) or None
 
 
 def _parse_house_witnesses(meeting_element: Element, file_stamp: FileStamp) -> ParsedRecord:
@@ -175,7 +178,9 @@ def _parse_house_witnesses(meeting_element: Element, file_stamp: FileStamp) -> P
     hearing_witnesses = [
         Witness(
             name=" ".join(
-                filter(None, (find_text(witness_element, name_tag) for name_tag in _NAME_TAGS))
+                filter(
+                    None, (find_text(witness_element, name_tag) for name_tag in _WITNESS_NAME_TAGS)
+                )
             ),
             position=find_text(witness_element, "position"),
             organization=find_text(witness_element, "organization"),
@@ -187,7 +192,7 @@ def _parse_house_witnesses(meeting_element: Element, file_stamp: FileStamp) -> P
         id=make_meeting_id("house", event_id),
         title=meeting_title,
         type="meeting",
-        congress=_find_congress_in_papers(meeting_element),
+        congress=_get_congress_from_papers(meeting_element),
         chamber="house",
         **build_citation_fields(
             file_stamp,
@@ -199,13 +204,13 @@ def _parse_house_witnesses(meeting_element: Element, file_stamp: FileStamp) -> P
     )
     return ParsedRecord(
         hearing_record,
-        partial=True,
+        is_partial=True,
         names=(meeting_title,),
         children=_build_witness_rows(hearing_witnesses),
     )
 
 
-def _find_congress_in_papers(meeting_element: Element) -> int:
+def _get_congress_from_papers(meeting_element: Element) -> int:
     """The list itself does not say; the names of its papers do: `HHRG-113-GO25-…`."""
     for file_element in meeting_element.iter("file"):
         if congress_match := re.search(r"/[A-Z]+-(\d{2,3})-", file_element.get("doc-url") or ""):
@@ -225,11 +230,11 @@ def _parse_congress_meeting(
     related_bills = (meeting_data.get("relatedItems") or {}).get("bills") or ()
     hearing_links = [
         *_build_bill_links(related_bills),
-        *find_bills(meeting_title, congress, LinkKind.HEARING, "title"),
+        *find_bill_links(meeting_title, congress, LinkKind.HEARING, "title"),
     ]
     location_data = meeting_data.get("location") or {}
     meeting_type = str(meeting_data.get("type") or "").lower()
-    yield from _build_entries(
+    yield from _build_parsed_records(
         file_stamp,
         _list_committees(meeting_data),
         hearing_links,
@@ -270,7 +275,7 @@ def _parse_congress_hearing(
     chamber_name = parse_chamber(_read_chamber(hearing_data))
     hearing_title = hearing_data.get("title") or f"Hearing {jacket_number}"
     hearing_id = make_transcript_id(congress, chamber_name, jacket_number)
-    hearing_links = list(find_bills(hearing_title, congress, LinkKind.HEARING, "title"))
+    hearing_links = list(find_bill_links(hearing_title, congress, LinkKind.HEARING, "title"))
     meeting_data = hearing_data.get("associatedMeeting") or {}
     # The API's documentation writes `eventID`, its answers have `eventId`.
     if event_id := meeting_data.get("eventId") or meeting_data.get("eventID"):
@@ -291,7 +296,7 @@ def _parse_congress_hearing(
         )
     )
     printed_citation = hearing_data.get("citation")
-    yield from _build_entries(
+    yield from _build_parsed_records(
         file_stamp,
         _list_committees(hearing_data),
         hearing_links,
@@ -317,7 +322,7 @@ def _read_chamber(hearing_data: dict[str, Any]) -> str | None:
     return "joint" if chamber_name == "NoChamber" else chamber_name
 
 
-def _list_committees(hearing_data: dict[str, Any]) -> list[NamedCommittee]:
+def _list_committees(hearing_data: dict[str, Any]) -> list[CommitteeIdAndName]:
     return [
         (
             make_committee_id(committee_data["systemCode"]),
@@ -343,9 +348,9 @@ def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[Recor
 # --- both ---
 
 
-def _build_entries(
+def _build_parsed_records(
     file_stamp: FileStamp,
-    named_committees: Sequence[NamedCommittee],
+    named_committees: Sequence[CommitteeIdAndName],
     record_links: Sequence[RecordLink],
     *,
     publisher_name: str,

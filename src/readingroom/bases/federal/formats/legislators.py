@@ -10,7 +10,7 @@ from readingroom.bases.federal.formats.parts.people import (
     LEGISLATORS_PUBLISHER,
     build_bioguide_url,
     build_legislator_stub,
-    build_office,
+    build_office_record,
     parse_chamber,
 )
 from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
@@ -34,25 +34,35 @@ from readingroom.bases.federal.schema.records import (
 PARTY_LETTERS_BY_NAME = {"Democrat": "D", "Republican": "R", "Independent": "I"}
 _COMMITTEES_URL = "https://www.congress.gov/committees"
 # A term comes after the ids, names and bio of a person, so the usual head is too short.
-_RECOGNITION_BYTES = 200_000
-_ADDRESS_FIELDS = ("address", "suite", "building", "city", "state", "zip", "phone", "fax", "hours")
+_RECOGNITION_BYTE_COUNT = 200_000
+_ADDRESS_FIELD_NAMES = (
+    "address",
+    "suite",
+    "building",
+    "city",
+    "state",
+    "zip",
+    "phone",
+    "fax",
+    "hours",
+)
 
 
 class LegislatorLoader:
     """`legislators-current.yaml`, `legislators-historical.yaml`."""
 
     format_id: ClassVar[str] = "legislators/3"
-    sources: ClassVar[tuple[str, ...]] = ("legislators", "staff_directories")
-    current_source: ClassVar[str] = "legislators"
+    source_names: ClassVar[tuple[str, ...]] = ("legislators", "staff_directories")
+    current_source_name: ClassVar[str] = "legislators"
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        if not file_start.head.startswith(b"- id:\n"):
+        if not file_start.first_bytes.startswith(b"- id:\n"):
             return False
-        first_bytes = file_start.read_start(_RECOGNITION_BYTES)
+        first_bytes = file_start.read_start(_RECOGNITION_BYTE_COUNT)
         # executive.yaml looks alike, but its people are presidents.
-        has_members = b"  - type: sen" in first_bytes or b"  - type: rep" in first_bytes
-        return has_members and b"  - type: prez" not in first_bytes
+        has_member_terms = b"  - type: sen" in first_bytes or b"  - type: rep" in first_bytes
+        return has_member_terms and b"  - type: prez" not in first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         people_data = load_yaml(raw_file.data)
@@ -73,24 +83,27 @@ class CommitteeLoader:
     """`committees-current.yaml`, `committees-historical.yaml`."""
 
     format_id: ClassVar[str] = "committees/1"
-    sources: ClassVar[tuple[str, ...]] = ("committees",)
-    current_source: ClassVar[str] = "committees"
+    source_names: ClassVar[tuple[str, ...]] = ("committees",)
+    current_source_name: ClassVar[str] = "committees"
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.head.startswith(b"- type: ") and b"thomas_id:" in file_start.head
+        return (
+            file_start.first_bytes.startswith(b"- type: ")
+            and b"thomas_id:" in file_start.first_bytes
+        )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for committee_data in load_yaml(raw_file.data):
-            subcommittees = committee_data.get("subcommittees", ())
+            subcommittee_items = committee_data.get("subcommittees", ())
             committee_id = make_committee_id(str(committee_data["thomas_id"]))
             subcommittee_ids = [
                 f"{committee_id}{subcommittee_data['thomas_id']}"
-                for subcommittee_data in subcommittees
+                for subcommittee_data in subcommittee_items
             ]
             yield _build_committee(committee_data, committee_id, None, subcommittee_ids, file_stamp)
             for subcommittee_data, subcommittee_id in zip(
-                subcommittees, subcommittee_ids, strict=True
+                subcommittee_items, subcommittee_ids, strict=True
             ):
                 subcommittee_with_type = {"type": committee_data["type"], **subcommittee_data}
                 yield _build_committee(
@@ -102,16 +115,16 @@ class RosterLoader:
     """`committee-membership-current.yaml`."""
 
     format_id: ClassVar[str] = "rosters/1"
-    sources: ClassVar[tuple[str, ...]] = ("committee_memberships",)
+    source_names: ClassVar[tuple[str, ...]] = ("committee_memberships",)
     # A roster lists every seat of its Congress: whoever is not in it has left the committee.
     complete_for_columns: ClassVar[str | None] = "congress"
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        first_line, _, other_lines = file_start.head.partition(b"\n")
+        first_line, _, other_lines = file_start.first_bytes.partition(b"\n")
         return (
             first_line.endswith(b":")
             and other_lines.startswith(b"- name:")
-            and b"bioguide:" in file_start.head
+            and b"bioguide:" in file_start.first_bytes
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
@@ -132,12 +145,15 @@ class DistrictOfficeLoader:
     """`legislators-district-offices.yaml`."""
 
     format_id: ClassVar[str] = "district-offices/1"
-    sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
+    source_names: ClassVar[tuple[str, ...]] = ("staff_directories",)
     # The file has all offices of its type, and none of another.
     complete_for_columns: ClassVar[str | None] = "type"
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.head.startswith(b"- id:\n") and b"\n  offices:\n" in file_start.head
+        return (
+            file_start.first_bytes.startswith(b"- id:\n")
+            and b"\n  offices:\n" in file_start.first_bytes
+        )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for member_data in load_yaml(raw_file.data):
@@ -149,37 +165,39 @@ class SocialMediaLoader:
     """`legislators-social-media.yaml`."""
 
     format_id: ClassVar[str] = "social-media/1"
-    sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
+    source_names: ClassVar[tuple[str, ...]] = ("staff_directories",)
     complete_for_columns: ClassVar[str | None] = "type"
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"- id:\n" in file_start.head and b"\n  social:\n" in file_start.head
+        return b"- id:\n" in file_start.first_bytes and b"\n  social:\n" in file_start.first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for member_data in load_yaml(raw_file.data):
-            yield _build_accounts(member_data["id"]["bioguide"], member_data["social"], file_stamp)
+            yield _build_account_record(
+                member_data["id"]["bioguide"], member_data["social"], file_stamp
+            )
 
 
 def _add_file_date(file_stamp: FileStamp, people_data: list[dict[str, Any]]) -> FileStamp:
     """Date a file that bears no date: it is of no earlier day than the newest term that began."""
     retrieval_day = file_stamp.retrieved_at[:10]
-    start_days = [
+    term_start_days = [
         term_data["start"] for person_data in people_data for term_data in person_data["terms"]
     ]
-    newest_start = max(
-        (start_day for start_day in start_days if start_day <= retrieval_day), default=None
+    newest_start_day = max(
+        (start_day for start_day in term_start_days if start_day <= retrieval_day), default=None
     )
-    return replace(file_stamp, file_date=file_stamp.file_date or newest_start)
+    return replace(file_stamp, file_date=file_stamp.file_date or newest_start_day)
 
 
-def _is_current(term_end: str, is_current_list: bool, file_stamp: FileStamp) -> bool:
+def _is_current(term_end_day: str, is_current_list: bool, file_stamp: FileStamp) -> bool:
     """Return whether a member sits, by the end of the last term and the list's own word.
 
     Who is appointed until an election may sit longer than the printed end, so a list of current
     members is believed as of its own date, which the record bears.
     """
     retrieval_day = file_stamp.retrieved_at[:10]
-    return term_end >= (
+    return term_end_day >= (
         min(file_stamp.file_date or retrieval_day, retrieval_day)
         if is_current_list
         else retrieval_day
@@ -189,18 +207,18 @@ def _is_current(term_end: str, is_current_list: bool, file_stamp: FileStamp) -> 
 def _build_legislator(
     person_data: dict[str, Any], is_current_list: bool, file_stamp: FileStamp
 ) -> Legislator:
-    name_parts = person_data["name"]
-    office_terms = [_build_term(term_data) for term_data in person_data["terms"]]
+    name_data = person_data["name"]
+    office_terms = [_build_office_term(term_data) for term_data in person_data["terms"]]
     last_term = office_terms[-1]
-    full_name = name_parts.get("official_full") or f"{name_parts['first']} {name_parts['last']}"
+    full_name = name_data.get("official_full") or f"{name_data['first']} {name_data['last']}"
     bioguide_id = person_data["id"]["bioguide"]
     return Legislator(
         id=bioguide_id,
         title=f"{full_name} ({last_term.party or '?'}-{last_term.state})",
         name=full_name,
-        first_name=name_parts.get("first"),
-        last_name=name_parts.get("last"),
-        nickname=name_parts.get("nickname"),
+        first_name=name_data.get("first"),
+        last_name=name_data.get("last"),
+        nickname=name_data.get("nickname"),
         birthday=person_data.get("bio", {}).get("birthday"),
         gender=person_data.get("bio", {}).get("gender"),
         chamber=last_term.chamber,
@@ -244,7 +262,7 @@ def _build_washington_office(
         field_name: latest_term.get(field_name)
         for field_name in ("address", "phone", "fax", "contact_form")
     }
-    return build_office(
+    return build_office_record(
         f"{office_member.id}-washington",
         office_member.id,
         file_stamp,
@@ -260,7 +278,7 @@ def _build_washington_office(
     )
 
 
-def _build_term(term_data: dict[str, Any]) -> Term:
+def _build_office_term(term_data: dict[str, Any]) -> Term:
     return Term(
         chamber="senate" if term_data["type"] == "sen" else "house",
         start=str(term_data["start"]),
@@ -272,35 +290,35 @@ def _build_term(term_data: dict[str, Any]) -> Term:
     )
 
 
-def _list_name_forms(name_parts: dict[str, Any], full_name: str) -> tuple[str, ...]:
+def _list_name_forms(name_data: dict[str, Any], full_name: str) -> tuple[str, ...]:
     """Return every form of a name: official, first and last, nickname, with the middle name."""
-    last_name = " ".join(filter(None, (name_parts["last"], name_parts.get("suffix"))))
-    middle_name = name_parts.get("middle") or ""
+    last_name = " ".join(filter(None, (name_data["last"], name_data.get("suffix"))))
+    middle_name = name_data.get("middle") or ""
     # Some go by their middle name, nobody by its initial.
     first_names = [
-        name_parts["first"],
-        name_parts.get("nickname"),
+        name_data["first"],
+        name_data.get("nickname"),
         middle_name if len(middle_name) > 2 else None,
     ]
     name_forms = [
         full_name,
         *(f"{first_name} {last_name}" for first_name in first_names if first_name),
     ]
-    name_forms.append(f"{name_parts['first']} {middle_name} {last_name}")
+    name_forms.append(f"{name_data['first']} {middle_name} {last_name}")
     return tuple(" ".join(name_form.split()) for name_form in name_forms)
 
 
 def _build_committee(
     committee_data: dict[str, Any],
     committee_id: str,
-    parent_data: dict[str, Any] | None,
+    parent_committee_data: dict[str, Any] | None,
     subcommittee_ids: list[str],
     file_stamp: FileStamp,
 ) -> ParsedRecord:
     congress_numbers = [int(congress) for congress in committee_data.get("congresses", ())]
     committee_name = (
-        f"{parent_data['name']}, {committee_data['name']}"
-        if parent_data
+        f"{parent_committee_data['name']}, {committee_data['name']}"
+        if parent_committee_data
         else committee_data["name"]
     )
     committee_record = Committee(
@@ -308,29 +326,33 @@ def _build_committee(
         title=committee_name,
         name=committee_data["name"],
         chamber=parse_chamber(committee_data["type"]),
-        parent_id=committee_id[:4] if parent_data else None,
+        parent_id=committee_id[:4] if parent_committee_data else None,
         subcommittees=subcommittee_ids,
         jurisdiction=committee_data.get("jurisdiction"),
         phone=committee_data.get("phone"),
         address=committee_data.get("address"),
         # Only committees of the past come with the Congresses in which they existed.
-        current=not (congress_numbers or (parent_data or {}).get("congresses")),
+        current=not (congress_numbers or (parent_committee_data or {}).get("congresses")),
         congresses=congress_numbers,
         former_names=list(dict.fromkeys(committee_data.get("names", {}).values())),
         **build_citation_fields(
             file_stamp,
-            url=committee_data.get("url") or (parent_data or {}).get("url") or _COMMITTEES_URL,
+            url=committee_data.get("url")
+            or (parent_committee_data or {}).get("url")
+            or _COMMITTEES_URL,
             org=LEGISLATORS_PUBLISHER,
             cite=committee_name,
             published_at=None,
-            raw_sha256=hash_item([committee_data, parent_data["name"] if parent_data else None]),
+            raw_sha256=hash_item(
+                [committee_data, parent_committee_data["name"] if parent_committee_data else None]
+            ),
         ),
     )
     # The historical file describes the past of committees that still exist: their current record
     # must stay.
     return ParsedRecord(
         committee_record,
-        partial=not committee_record.current,
+        is_partial=not committee_record.current,
         names=(committee_name, committee_data["name"], *committee_record.former_names),
     )
 
@@ -372,9 +394,9 @@ def _build_district_office(
     # YAML takes a suite or a ZIP code for a number.
     address_fields = {
         field_name: None if office_data.get(field_name) is None else str(office_data[field_name])
-        for field_name in _ADDRESS_FIELDS
+        for field_name in _ADDRESS_FIELD_NAMES
     }
-    return build_office(
+    return build_office_record(
         office_data["id"],
         bioguide_id,
         file_stamp,
@@ -389,26 +411,26 @@ def _build_district_office(
     )
 
 
-def _build_accounts(
+def _build_account_record(
     bioguide_id: str, social_data: dict[str, Any], file_stamp: FileStamp
 ) -> ParsedRecord:
-    account_by_service = {
+    account_name_by_service = {
         service_name: str(account_name) for service_name, account_name in social_data.items()
     }
     # `twitter_id` and the like are numbers that nobody searches for.
     account_handles = [
         account_name
-        for service_name, account_name in account_by_service.items()
+        for service_name, account_name in account_name_by_service.items()
         if not service_name.endswith("_id")
     ]
-    return build_office(
+    return build_office_record(
         f"{bioguide_id}-social",
         bioguide_id,
         file_stamp,
         type="social_media",
         office_title=f"Accounts on social media ({bioguide_id})",
         office_names=tuple(account_handles),
-        evidence_text=f"social: {', '.join(account_by_service)} under bioguide {bioguide_id}",
+        evidence_text=f"social: {', '.join(account_name_by_service)} under bioguide {bioguide_id}",
         raw_sha256=hash_item([bioguide_id, social_data]),
-        accounts=account_by_service,
+        accounts=account_name_by_service,
     )

@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.mentions import find_bills, find_laws
+from readingroom.bases.federal.formats.parts.mentions import find_bill_links, find_law_links
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
     build_topic_links,
@@ -32,18 +32,21 @@ class LobbyingFilingLoader:
     """A filing, or a page of filings, as /api/v1/filings/ gives it."""
 
     format_id: ClassVar[str] = "lda/1"
-    sources: ClassVar[tuple[str, ...]] = ("lda_filings",)
+    source_names: ClassVar[tuple[str, ...]] = ("lda_filings",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in file_start.head
+        return (
+            file_start.first_bytes.lstrip()[:1] == b"{"
+            and b'"filing_uuid"' in file_start.first_bytes
+        )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         # Money is never a float, not even on its way in.
-        parsed_file = json.loads(raw_file.data, parse_float=Decimal)
-        for filing_data in parsed_file.get("results", [parsed_file]):
+        file_data = json.loads(raw_file.data, parse_float=Decimal)
+        for filing_data in file_data.get("results", [file_data]):
             lobbying_activities = [
-                _parse_activity(activity_data)
+                _parse_lobbying_activity(activity_data)
                 for activity_data in filing_data.get("lobbying_activities") or ()
             ]
             issue_names = drop_repeated_topics(
@@ -53,14 +56,14 @@ class LobbyingFilingLoader:
             yield _build_filing(filing_data, lobbying_activities, issue_names, file_stamp)
 
 
-def parse_dollars(written_amount: Any) -> Decimal | None:
+def parse_dollars(stated_amount: Any) -> Decimal | None:
     """`"100000.00"` to the cent; nothing where nothing was reported."""
-    if written_amount is None or written_amount == "":
+    if stated_amount is None or stated_amount == "":
         return None
     try:
-        return Decimal(str(written_amount)).quantize(Decimal("0.01"))
+        return Decimal(str(stated_amount)).quantize(Decimal("0.01"))
     except InvalidOperation as error:
-        raise ValueError(f"{written_amount!r} is not an amount of money") from error
+        raise ValueError(f"{stated_amount!r} is not an amount of money") from error
 
 
 def _build_filing(
@@ -77,7 +80,7 @@ def _build_filing(
     registrant_id, registrant_name = _read_id_and_name(filing_data["registrant"])
     client_id, client_name = _read_id_and_name(filing_data["client"])
     is_registration = filing_type.startswith("R")
-    posted_at = _to_utc(filing_data.get("dt_posted"))
+    posted_at = _convert_to_utc(filing_data.get("dt_posted"))
     income_dollars, expense_dollars = (
         parse_dollars(filing_data.get("income")),
         parse_dollars(filing_data.get("expenses")),
@@ -88,7 +91,7 @@ def _build_filing(
     filing_title = f"{filing_type_name} {filing_year}: {registrant_name} for {client_name}"
     filing_url = f"https://lda.senate.gov/filings/public/filing/{filing_uuid}/print/"
     # A registration and the first report of the same quarter are two papers, not one filed again.
-    series_kind = "registration" if is_registration else "report"
+    filing_kind = "registration" if is_registration else "report"
     filing_period = filing_data.get("filing_period")
     filing_record = Filing(
         id=f"lda:{filing_uuid}",
@@ -107,7 +110,7 @@ def _build_filing(
         expenses=None if expense_dollars is None else str(expense_dollars),
         amount_cents=None if reported_amount is None else int(reported_amount * 100),
         posted_at=posted_at,
-        series=f"{registrant_id}:{client_id}:{filing_year}:{filing_period}:{series_kind}",
+        series=f"{registrant_id}:{client_id}:{filing_year}:{filing_period}:{filing_kind}",
         activities=lobbying_activities,
         **build_citation_fields(
             file_stamp,
@@ -133,14 +136,14 @@ def _read_id_and_name(organization_data: dict[str, Any]) -> tuple[str, str]:
     return str(organization_data.get("id") or organization_name), organization_name
 
 
-def _to_utc(timestamp_text: str | None) -> str | None:
+def _convert_to_utc(timestamp_text: str | None) -> str | None:
     """In UTC: the clock of Washington goes back once a year, and order matters here."""
     if not timestamp_text:
         return None
     return datetime.fromisoformat(timestamp_text).astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def _parse_activity(activity_data: dict[str, Any]) -> LobbyingActivity:
+def _parse_lobbying_activity(activity_data: dict[str, Any]) -> LobbyingActivity:
     lobbyist_entries = (
         lobbyist_data.get("lobbyist") or {}
         for lobbyist_data in activity_data.get("lobbyists") or ()
@@ -155,7 +158,8 @@ def _parse_activity(activity_data: dict[str, Any]) -> LobbyingActivity:
         description=activity_data.get("description"),
         lobbyists=[lobbyist_name for lobbyist_name in lobbyist_names if lobbyist_name],
         government_entities=[
-            entity_data["name"] for entity_data in activity_data.get("government_entities") or ()
+            government_entity_data["name"]
+            for government_entity_data in activity_data.get("government_entities") or ()
         ],
     )
 
@@ -167,5 +171,7 @@ def _find_filing_links(filing_record: Filing) -> Iterator[RecordLink]:
     for lobbying_activity in filing_record.activities:
         description_label = f"description ({lobbying_activity.issue_code})"
         activity_description = lobbying_activity.description or ""
-        yield from find_bills(activity_description, congress, LinkKind.FILING, description_label)
-        yield from find_laws(activity_description, LinkKind.FILING, description_label)
+        yield from find_bill_links(
+            activity_description, congress, LinkKind.FILING, description_label
+        )
+        yield from find_law_links(activity_description, LinkKind.FILING, description_label)

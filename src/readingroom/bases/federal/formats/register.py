@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts import references
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.mentions import find_laws
+from readingroom.bases.federal.formats.parts.mentions import find_law_links
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
     build_topic_links,
@@ -28,7 +28,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -38,12 +38,12 @@ from readingroom.bases.federal.schema.records import LinkKind, PresidentialDocum
 from readingroom.core.text import fold_dashes
 
 PUBLISHER = "Office of the Federal Register"
-_PRESIDENTIAL_DOCUMENT = "presidential document"
+_PRESIDENTIAL_DOCUMENT_TYPE = "presidential document"
 _TYPE_BY_API_TYPE = {
     "rule": "rule",
     "proposed rule": "proposed rule",
     "notice": "notice",
-    _PRESIDENTIAL_DOCUMENT: _PRESIDENTIAL_DOCUMENT,
+    _PRESIDENTIAL_DOCUMENT_TYPE: _PRESIDENTIAL_DOCUMENT_TYPE,
 }
 # EPA-HQ-OAR-2025-0001, FDA-2017-N-5437, DoD-2009-OS-0160; not SR-MIAX-2017-39, a file of the SEC.
 _DOCKET_NUMBER_PATTERN = re.compile(
@@ -51,14 +51,14 @@ _DOCKET_NUMBER_PATTERN = re.compile(
     r"-(?:19|20)\d\d(?:-[A-Z]+)?-\d{4,5}\b"
 )
 _CFR_PARTS_PATTERN = re.compile(r"(\d+) CFR Parts? (\d+[a-z]?(?:(?:,? and |, )\d+[a-z]?)*)")
-_JSON_HEAD_BYTES = 65_536
+_JSON_FIRST_BYTE_COUNT = 65_536
 _DOCUMENT_HREF_PATTERN = re.compile(r"/us/fr/\d+/frdoc([^/]+)")
 # Above a document the President signed: `Executive Order 13834 of May 17, 2018`.
 _ORDER_DESIGNATION_PATTERN = re.compile(
     r"(Executive Order|Proclamation|Notice|Memorandum|(?:Presidential )?Determination"
     r"|(?:Presidential )?Order)(?: (?:No\. ?)?([\d-]+))? of ([A-Z][a-z]+ \d{1,2}, \d{4})"
 )
-_RUNNING_HEAD_PATTERN = re.compile(r"Title 3\b.*|The President|Presidential Documents?", re.I)
+_PAGE_HEADER_PATTERN = re.compile(r"Title 3\b.*|The President|Presidential Documents?", re.I)
 # As the Register's API calls the kinds of presidential documents.
 _API_TYPE_BY_DESIGNATION = {
     "Presidential Determination": "Determination",
@@ -70,29 +70,29 @@ class RegisterIssueLoader:
     """`FR-2017-10-03-uslm.xml`: every document of one day's issue."""
 
     format_id: ClassVar[str] = "register-issue/4"
-    sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
+    source_names: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for_columns: ClassVar[str | None] = "published_at"
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return USLM_NAMESPACE in file_start.head and b"<frDoc" in file_start.head
+        return USLM_NAMESPACE in file_start.first_bytes and b"<frDoc" in file_start.first_bytes
 
     def parse(
         self, raw_file: RawFile, file_stamp: FileStamp
     ) -> Iterator[ParsedRecord | FileProblem]:
         issue_element = parse_xml(raw_file.data)
         metadata_element = issue_element.find("meta")
-        published_at, printed_volume = (
+        published_at, volume_number_text = (
             parse_iso_date(find_text(metadata_element, "date")),
             find_text(metadata_element, "volume"),
         )
         listed_titles_by_number = _read_listed_titles(issue_element)
         printed_document_numbers = set()
         for document_element in issue_element.iter():
-            if _is_document(document_element):
+            if _is_document_element(document_element):
                 parsed_document = _parse_printed_document(
                     document_element,
                     published_at,
-                    printed_volume,
+                    volume_number_text,
                     listed_titles_by_number,
                     file_stamp,
                 )
@@ -107,7 +107,7 @@ class RegisterIssueLoader:
             )
 
 
-def _is_document(element: Element) -> bool:
+def _is_document_element(element: Element) -> bool:
     """Whether an element is a document: it has a number of its own, and is no unit of the issue."""
     if element.tag == "component" or not len(element) or element[0].tag != "meta":
         return False
@@ -116,38 +116,38 @@ def _is_document(element: Element) -> bool:
 
 def _read_listed_titles(issue_element: Element) -> dict[str, str]:
     """Return the title of every document that the contents of an issue list, by its number."""
-    titles_by_number = {}
+    title_by_number = {}
     for contents_element in issue_element.iter("toc"):
         if contents_element.get("role") != "fr-contents":
             continue
-        for reference_item in contents_element.iter("referenceItem"):
-            for target_element in reference_item.iterfind("target"):
+        for reference_element in contents_element.iter("referenceItem"):
+            for target_element in reference_element.iterfind("target"):
                 if document_match := _DOCUMENT_HREF_PATTERN.fullmatch(
                     fold_dashes(target_element.get("href") or "")
                 ):
                     document_number = parse_federal_id(document_match[1]).id
-                    titles_by_number[document_number] = (
-                        find_text(reference_item, "label") or ""
+                    title_by_number[document_number] = (
+                        find_text(reference_element, "label") or ""
                     ).rstrip(" ,")
-    return titles_by_number
+    return title_by_number
 
 
 class RegisterJsonLoader:
     """A document, or a page of results, as api/v1/documents of the Federal Register gives it."""
 
     format_id: ClassVar[str] = "register-json/3"
-    sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
+    source_names: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
         # The API may put a long abstract and every agency first.
-        return file_start.head.lstrip()[
+        return file_start.first_bytes.lstrip()[
             :1
-        ] == b"{" and b'"document_number"' in file_start.read_start(_JSON_HEAD_BYTES)
+        ] == b"{" and b'"document_number"' in file_start.read_start(_JSON_FIRST_BYTE_COUNT)
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        parsed_file = json.loads(raw_file.data)
-        for document_data in parsed_file.get("results", [parsed_file]):
+        file_data = json.loads(raw_file.data)
+        for document_data in file_data.get("results", [file_data]):
             for topic_name in drop_repeated_topics(document_data.get("topics") or ()):
                 yield build_topic(topic_name, file_stamp, "federal_register")
             yield _parse_api_document(document_data, file_stamp)
@@ -160,7 +160,7 @@ def slugify(agency_name: str) -> str:
 def _parse_printed_document(
     document_element: Element,
     published_at: str | None,
-    printed_volume: str | None,
+    volume_number_text: str | None,
     listed_titles_by_number: Mapping[str, str],
     file_stamp: FileStamp,
 ) -> ParsedRecord:
@@ -170,8 +170,8 @@ def _parse_printed_document(
     )
     document_number = parse_federal_id(find_text(metadata_element, "docNumber") or "").id
     document_type = _parse_document_type(document_element.tag, find_text(metadata_element, "type"))
-    agency_names = list(dict.fromkeys(_read_agencies(preface_element)))
-    first_page = find_text(metadata_element, "startingPage")
+    agency_names = list(dict.fromkeys(_read_agency_names(preface_element)))
+    first_page_number = find_text(metadata_element, "startingPage")
     summary_element = document_element.find(".//statement[@role='summary']")
     main_element = document_element.find("main")
     action_text = find_text(metadata_element, "property[@role='ACTION']")
@@ -182,8 +182,8 @@ def _parse_printed_document(
         or listed_titles_by_number.get(document_number)
         or document_number,
         "published": published_at,
-        "fr_citation": f"{printed_volume} FR {first_page}"
-        if printed_volume and first_page
+        "fr_citation": f"{volume_number_text} FR {first_page_number}"
+        if volume_number_text and first_page_number
         else None,
         "abstract": _read_summary(summary_element),
         "agencies": agency_names,
@@ -191,22 +191,22 @@ def _parse_printed_document(
         "action": action_text,
         "url": f"https://www.federalregister.gov/d/{document_number}",
         "raw": hash_element(document_element),
-        "cfr": _read_references(preface_element, "affected"),
-        "dockets": _read_references(preface_element, "property[@role='DEPDOC']"),
+        "cfr": _read_reference_texts(preface_element, "affected"),
+        "dockets": _read_reference_texts(preface_element, "property[@role='DEPDOC']"),
         "rins": [
             rule_id_number.removeprefix("RIN ")
-            for rule_id_number in _read_references(preface_element, "property[@role='RIN']")
+            for rule_id_number in _read_reference_texts(preface_element, "property[@role='RIN']")
         ],
         "body": extract_prose(main_element) if main_element is not None else "",
         "authorities": [
             find_text(authority_element) or ""
             for authority_element in document_element.iter("authority")
         ],
-        "cited": references.collect_references((main_element,)).cfr_sections
+        "cited": references.collect_references((main_element,)).words_by_cfr_section_id
         if main_element is not None
         else {},
     }
-    if document_type == _PRESIDENTIAL_DOCUMENT:
+    if document_type == _PRESIDENTIAL_DOCUMENT_TYPE:
         document_fields |= _parse_presidential_fields(
             document_element, document_number, listed_titles_by_number, published_at
         )
@@ -215,7 +215,7 @@ def _parse_printed_document(
 
 def _parse_document_type(tag_name: str, stated_type: str | None) -> str:
     if tag_name.startswith("presidential"):
-        return _PRESIDENTIAL_DOCUMENT
+        return _PRESIDENTIAL_DOCUMENT_TYPE
     return (stated_type or tag_name).removeprefix("Federal Register ").lower()
 
 
@@ -232,27 +232,29 @@ def _parse_presidential_fields(
     preface_element, main_element = document_element.find("preface"), document_element.find("main")
     block_texts = [
         fold_dashes(block_text)
-        for element in document_element.iter()
-        if (block_text := find_text(element))
+        for text_element in document_element.iter()
+        if (block_text := find_text(text_element))
     ]
     designation_match = next(
         filter(None, map(_ORDER_DESIGNATION_PATTERN.fullmatch, block_texts)), None
     )
-    document_type, order_number, signed_day = (
+    document_type, order_number, signed_date_text = (
         designation_match.groups() if designation_match else (None, None, "")
     )
-    signed_at = parse_spelled_date(signed_day) or parse_spelled_date(
+    signed_at = parse_spelled_date(signed_date_text) or parse_spelled_date(
         find_text(document_element, ".//signatureDate")
     )
     signing_president = find_president_on(signed_at or published_at or "")
     heading_texts = (
         block_text
-        for heading_parent in (preface_element, main_element)
-        for element in (heading_parent.iter("heading") if heading_parent is not None else ())
-        if (block_text := find_text(element))
+        for heading_container in (preface_element, main_element)
+        for text_element in (
+            heading_container.iter("heading") if heading_container is not None else ()
+        )
+        if (block_text := find_text(text_element))
         and not (
             _ORDER_DESIGNATION_PATTERN.fullmatch(fold_dashes(block_text))
-            or _RUNNING_HEAD_PATTERN.fullmatch(block_text)
+            or _PAGE_HEADER_PATTERN.fullmatch(block_text)
         )
     )
     document_title = (
@@ -277,12 +279,12 @@ def _read_summary(summary_element: Element | None) -> str | None:
     return re.sub(r"^SUMMARY:\s*", "", summary_text) if summary_text else None
 
 
-def _read_agencies(preface_element: Element | None) -> Iterator[str]:
+def _read_agency_names(preface_element: Element | None) -> Iterator[str]:
     for organization_element in (
         preface_element.iterfind("organization") if preface_element is not None else ()
     ):
-        element_style = (organization_element.get("style") or "").rpartition(":")[2]
-        if element_style in ("AGENCY", "SUBAGY") and (
+        organization_style = (organization_element.get("style") or "").rpartition(":")[2]
+        if organization_style in ("AGENCY", "SUBAGY") and (
             agency_name := find_text(organization_element)
         ):
             yield to_title_case(agency_name) if agency_name.isupper() else agency_name
@@ -297,7 +299,7 @@ def to_title_case(capital_text: str) -> str:
     )
 
 
-def _read_references(preface_element: Element | None, reference_path: str) -> list[str]:
+def _read_reference_texts(preface_element: Element | None, reference_path: str) -> list[str]:
     reference_elements = (
         preface_element.iterfind(reference_path) if preface_element is not None else ()
     )
@@ -362,8 +364,8 @@ def _build_document(document_fields: dict[str, Any], file_stamp: FileStamp) -> P
         published_at=document_fields["published"],
         raw_sha256=document_fields["raw"],
     )
-    is_presidential = document_fields["kind"] == _PRESIDENTIAL_DOCUMENT
-    document_record = (_build_presidential if is_presidential else _build_rule)(
+    is_presidential = document_fields["kind"] == _PRESIDENTIAL_DOCUMENT_TYPE
+    document_record = (_build_presidential_document if is_presidential else _build_rule)(
         document_fields, citation_fields
     )
     document_text = document_fields["body"]
@@ -375,18 +377,18 @@ def _build_document(document_fields: dict[str, Any], file_stamp: FileStamp) -> P
         document_fields["raw"],
         dated=document_fields["published"],
     )
-    facet_values = {
+    values_by_facet = {
         "type": [document_fields["kind"]],
         "agency": [*document_fields["slugs"], *document_fields["agencies"]],
     }
     return ParsedRecord(
         document_record,
-        head=SearchHead(
+        searchable_fields=SearchableFields(
             document_fields["title"],
             document_fields["abstract"] or "",
             document_fields["action"] or "",
         ),
-        facets=facet_values
+        facets=values_by_facet
         | {"topic": document_fields.get("topics", []), "rin": document_fields["rins"]},
         text=text_version if document_text else None,
         links=list(_find_document_links(document_fields)),
@@ -400,13 +402,15 @@ def _find_document_links(document_fields: dict[str, Any]) -> Iterator[RecordLink
             yield RecordLink(
                 LinkKind.DOCKET, make_docket_id(docket_number), f"docket: {docket_text}"
             )
-    for affected_text in document_fields["cfr"]:
-        for cfr_title_number, cfr_part_numbers in _CFR_PARTS_PATTERN.findall(affected_text):
-            for cfr_part_number in re.findall(r"\d+[a-z]?", cfr_part_numbers):
+    for affected_cfr_text in document_fields["cfr"]:
+        for cfr_title_number, cfr_part_numbers_text in _CFR_PARTS_PATTERN.findall(
+            affected_cfr_text
+        ):
+            for cfr_part_number in re.findall(r"\d+[a-z]?", cfr_part_numbers_text):
                 yield RecordLink(
                     LinkKind.CFR,
                     make_cfr_id(cfr_title_number, cfr_part_number),
-                    f"affected: {affected_text}",
+                    f"affected: {affected_cfr_text}",
                 )
     for cited_section_id, cited_words in document_fields.get("cited", {}).items():
         yield RecordLink(
@@ -415,14 +419,14 @@ def _find_document_links(document_fields: dict[str, Any]) -> Iterator[RecordLink
     authority_links = [
         law_link
         for authority_text in document_fields.get("authorities", ())
-        for law_link in find_laws(authority_text, LinkKind.AUTHORITY, "authority")
+        for law_link in find_law_links(authority_text, LinkKind.AUTHORITY, "authority")
     ]
     yield from authority_links
-    authority_ids = {law_link.id for law_link in authority_links}
-    for law_link in find_laws(
+    authority_law_ids = {law_link.id for law_link in authority_links}
+    for law_link in find_law_links(
         document_fields["body"] or document_fields["abstract"] or "", LinkKind.MENTION, "text"
     ):
-        if law_link.id not in authority_ids:
+        if law_link.id not in authority_law_ids:
             yield law_link
     yield from build_topic_links(drop_repeated_topics(document_fields.get("topics", ())), "topics")
 
@@ -449,7 +453,7 @@ def _build_rule(document_fields: dict[str, Any], citation_fields: dict[str, Any]
     )
 
 
-def _build_presidential(
+def _build_presidential_document(
     document_fields: dict[str, Any], citation_fields: dict[str, Any]
 ) -> PresidentialDocument:
     order_number = document_fields.get("order")

@@ -18,7 +18,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -44,11 +44,14 @@ class CommitteeReportLoader:
     """`/committee-report/117/hrpt/351`: a report, in its parts."""
 
     format_id: ClassVar[str] = "report/2"
-    sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
+    source_names: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.head.lstrip()[:1] == b"{" and b'"committeeReports"' in file_start.head
+        return (
+            file_start.first_bytes.lstrip()[:1] == b"{"
+            and b'"committeeReports"' in file_start.first_bytes
+        )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for report_data in json.loads(raw_file.data)["committeeReports"]:
@@ -59,12 +62,13 @@ class CommitteeReportTextLoader:
     """`CRPT-117hrpt351.htm`: what a report says."""
 
     format_id: ClassVar[str] = "report-text/1"
-    sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
+    source_names: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
         return (
-            _PRINTED_REPORT_PATTERN.search(file_start.head.decode("utf-8", "replace")) is not None
+            _PRINTED_REPORT_PATTERN.search(file_start.first_bytes.decode("utf-8", "replace"))
+            is not None
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
@@ -93,22 +97,22 @@ class CommitteeReportTextLoader:
 
 
 def build_cited_report(
-    citation: str,
+    report_citation: str,
     bill_ids: list[str],
     file_stamp: FileStamp,
     report_title: str | None = None,
     report_text: str = "",
 ) -> ParsedRecord:
     """A report of which only its citation is known, and perhaps its text."""
-    report_id = parse_report_citation(citation)
-    id_match = _REPORT_ID_PATTERN.fullmatch(report_id or "")
-    if report_id is None or id_match is None:
-        raise ValueError(f"{citation!r} is not a committee report")
-    report_record = _build_record(
-        id_match[1],
-        id_match[2],
-        id_match[3],
-        id_match[4],
+    report_id = parse_report_citation(report_citation)
+    report_id_match = _REPORT_ID_PATTERN.fullmatch(report_id or "")
+    if report_id is None or report_id_match is None:
+        raise ValueError(f"{report_citation!r} is not a committee report")
+    report_record = _build_report_record(
+        report_id_match[1],
+        report_id_match[2],
+        report_id_match[3],
+        report_id_match[4],
         report_title,
         None,
         file_stamp,
@@ -122,8 +126,8 @@ def build_cited_report(
     )
     return ParsedRecord(
         report_record,
-        partial=True,
-        head=SearchHead(report_record.title),
+        is_partial=True,
+        searchable_fields=SearchableFields(report_record.title),
         facets=_build_report_facets(report_record),
         text=text_version,
     )
@@ -131,18 +135,18 @@ def build_cited_report(
 
 def _parse_report(report_data: dict[str, Any], file_stamp: FileStamp) -> ParsedRecord:
     # Part 1 has the id of the report itself: citations without a part mean it.
-    part_number = int(report_data.get("part") or 1)
+    report_part_number = int(report_data.get("part") or 1)
     related_bills = report_data.get("associatedBill") or report_data.get("associatedBills") or ()
     bill_data_by_id = {
         make_bill_id(bill_data["congress"], bill_data["type"], bill_data["number"]): bill_data
         for bill_data in related_bills
         if bill_data["type"].lower() in BILL_TYPES
     }
-    report_record = _build_record(
+    report_record = _build_report_record(
         report_data["congress"],
         report_data["type"].lower(),
         report_data["number"],
-        f"pt{part_number}" if part_number > 1 else None,
+        f"pt{report_part_number}" if report_part_number > 1 else None,
         report_data.get("title"),
         parse_iso_date(report_data.get("issueDate")),
         file_stamp,
@@ -158,7 +162,9 @@ def _parse_report(report_data: dict[str, Any], file_stamp: FileStamp) -> ParsedR
     )
     return ParsedRecord(
         report_record,
-        head=SearchHead(report_record.title, action=report_record.citation_string),
+        searchable_fields=SearchableFields(
+            report_record.title, action=report_record.citation_string
+        ),
         facets=_build_report_facets(report_record),
         links=[
             RecordLink(
@@ -173,7 +179,7 @@ def _parse_report(report_data: dict[str, Any], file_stamp: FileStamp) -> ParsedR
     )
 
 
-def _build_record(
+def _build_report_record(
     congress: int | str,
     report_type: str,
     report_number: int | str,
@@ -215,10 +221,10 @@ def _build_record(
 
 def _spell_report_part(report_part: str) -> str:
     """`pt2` as `Part 2`, `bk1` as `Book 1`."""
-    part_words = {"pt": "Part", "bk": "Book"}
+    word_by_part_code = {"pt": "Part", "bk": "Book"}
     return (
-        f"{part_words[report_part[:2]]} {report_part[2:]}"
-        if report_part[:2] in part_words
+        f"{word_by_part_code[report_part[:2]]} {report_part[2:]}"
+        if report_part[:2] in word_by_part_code
         else report_part.capitalize()
     )
 

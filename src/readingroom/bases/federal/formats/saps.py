@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.mentions import find_bills
+from readingroom.bases.federal.formats.parts.mentions import find_bill_links
 from readingroom.bases.federal.formats.parts.pdfs import PdfText
 from readingroom.bases.federal.formats.parts.positions import find_position
 from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
@@ -19,7 +19,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
     hash_item,
 )
@@ -43,14 +43,17 @@ class StatementLoader:
     """`47-Trump.yaml`: every statement of one administration."""
 
     format_id: ClassVar[str] = "saps/5"
-    sources: ClassVar[tuple[str, ...]] = ("saps",)
+    source_names: ClassVar[tuple[str, ...]] = ("saps",)
     complete_for_columns: ClassVar[str | None] = "president, congress"
 
     def __init__(self, read_pdf_texts: Callable[[Sequence[bytes]], list[PdfText]]) -> None:
         self._read_pdf_texts = read_pdf_texts
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.head.startswith(b"- bills:") and b"document_title:" in file_start.head
+        return (
+            file_start.first_bytes.startswith(b"- bills:")
+            and b"document_title:" in file_start.first_bytes
+        )
 
     def list_companions(self, raw_file: RawFile) -> Iterator[str]:
         """The PDFs that the file names; in YAML, so plain a name needs no parser to be found."""
@@ -61,27 +64,29 @@ class StatementLoader:
         self, raw_file: RawFile, file_stamp: FileStamp
     ) -> Iterator[ParsedRecord | FileProblem]:
         administration = _parse_administration(raw_file.name)
-        id_counts: Counter[str] = Counter()
+        count_by_id: Counter[str] = Counter()
         statement_entries = load_yaml(raw_file.data)
-        yield from _find_missing_pdfs(raw_file, statement_entries)
+        yield from _report_missing_pdfs(raw_file, statement_entries)
         for batch_start in range(0, len(statement_entries), _PDF_BATCH_SIZE):
             statement_batch = statement_entries[batch_start : batch_start + _PDF_BATCH_SIZE]
             for statement_data, pdf_text in zip(
                 statement_batch, self._read_statement_texts(raw_file, statement_batch), strict=True
             ):
-                if pdf_text.problem:
-                    yield FileProblem(f"{statement_data['file']} was not read: {pdf_text.problem}")
+                if pdf_text.problem_text:
+                    yield FileProblem(
+                        f"{statement_data['file']} was not read: {pdf_text.problem_text}"
+                    )
                 id_without_number = make_sap_id(
                     statement_data["congress"],
                     statement_data["date_issued"],
                     statement_data["bills"],
                 )
-                id_counts[id_without_number] += 1
+                count_by_id[id_without_number] += 1
                 statement_id = make_sap_id(
                     statement_data["congress"],
                     statement_data["date_issued"],
                     statement_data["bills"],
-                    id_counts[id_without_number],
+                    count_by_id[id_without_number],
                 )
                 yield _build_statement(
                     statement_id, statement_data, administration, pdf_text, file_stamp
@@ -119,16 +124,18 @@ def _parse_administration(file_name: str) -> Administration:
     return Administration(name_match[2], int(name_match[1])) if name_match else Administration()
 
 
-def _find_titled_bills(statement_title: str, congress: int) -> Iterator[str]:
+def _find_bill_ids_in_title(statement_title: str, congress: int) -> Iterator[str]:
     """Yield the bills that a title names: the archive lists only the first of several."""
-    for bill_link in find_bills(statement_title, congress, LinkKind.STATEMENT, "document_title"):
+    for bill_link in find_bill_links(
+        statement_title, congress, LinkKind.STATEMENT, "document_title"
+    ):
         bill_type, _, bill_number = bill_link.id.split(":")
         bill_pattern = re.compile(
             rf"{BILL_LABELS[bill_type].replace('.', r'[.]? ?')}{bill_number}", re.I
         )
         preceding_texts = [
-            statement_title[: spelling_match.start()]
-            for spelling_match in bill_pattern.finditer(statement_title)
+            statement_title[: mention_match.start()]
+            for mention_match in bill_pattern.finditer(statement_title)
         ]
         if not preceding_texts or not all(
             map(_WORDS_BEFORE_OTHER_BILL_PATTERN.search, preceding_texts)
@@ -136,19 +143,19 @@ def _find_titled_bills(statement_title: str, congress: int) -> Iterator[str]:
             yield bill_link.id
 
 
-def _find_missing_pdfs(
+def _report_missing_pdfs(
     raw_file: RawFile, statement_entries: list[dict[str, Any]]
 ) -> Iterator[FileProblem]:
     """Say of how many statements the text is not here: nothing but their titles can be found."""
     pdf_names = [
         statement_data["file"] for statement_data in statement_entries if statement_data.get("file")
     ]
-    missing_names = [pdf_name for pdf_name in pdf_names if not raw_file.has_sibling(pdf_name)]
-    if missing_names:
+    missing_pdf_names = [pdf_name for pdf_name in pdf_names if not raw_file.has_sibling(pdf_name)]
+    if missing_pdf_names:
         yield FileProblem(
-            f"{len(missing_names)} of the {len(pdf_names)} PDFs it names are not there, such as "
-            f"{missing_names[0]}: put the archive's folder `statements` beside it, and load it "
-            "again"
+            f"{len(missing_pdf_names)} of the {len(pdf_names)} PDFs it names are not there, such "
+            f"as {missing_pdf_names[0]}: put the archive's folder `statements` beside it, and "
+            "load it again"
         )
 
 
@@ -173,7 +180,7 @@ def _build_statement(
         if (bill_match := _BILL_CODE_PATTERN.fullmatch(bill_code))
     ]
     bill_ids = list(
-        dict.fromkeys((*listed_bill_ids, *_find_titled_bills(statement_title, congress)))
+        dict.fromkeys((*listed_bill_ids, *_find_bill_ids_in_title(statement_title, congress)))
     )
     stated_position = find_position(statement_text)
     raw_sha256 = hash_item([statement_data, statement_text])
@@ -187,10 +194,10 @@ def _build_statement(
         president_number=administration.president_number,
         president_name=administration.president_name,
         position=stated_position.position,
-        position_evidence=stated_position.evidence,
+        position_evidence=stated_position.evidence_text,
         rescinded=bool(statement_data.get("rescinded")),
         characters=len(statement_text),
-        text_problem=pdf_text.problem,
+        text_problem=pdf_text.problem_text,
         **build_citation_fields(
             file_stamp,
             url=url,
@@ -208,7 +215,7 @@ def _build_statement(
         statement_record,
         links=[RecordLink(LinkKind.STATEMENT, bill_id, evidence_text) for bill_id in bill_ids],
         # As people ask for it: nobody calls a statement by its title alone.
-        head=SearchHead(
+        searchable_fields=SearchableFields(
             f"White House position: {statement_title}\nStatement of Administration Policy",
             action="rescinded" if statement_record.rescinded else "",
         ),

@@ -32,7 +32,7 @@ from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     RecordLink,
     RecordText,
-    SearchHead,
+    SearchableFields,
     build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import (
@@ -55,7 +55,7 @@ _BILL_HREF_PATTERN = re.compile(r"/us/bill/(\d+)/([a-z]+)/(\d+)")
 _REPORT_HREF_PATTERN = re.compile(r"/us/([hs])rpt/\d+/\d+")
 _MAIN_TAGS = ("main", "amendMain")
 # Some files have no more than this where their title should be.
-_TITLE_OF_KIND_ONLY_PATTERN = re.compile(
+_UNINFORMATIVE_TITLE_PATTERN = re.compile(
     r"(?:(?:Joint|Concurrent|Simple) )?Resolution|(?:A )?Bill|An Act", re.I
 )
 _ENTITLED_PATTERN = re.compile(r"entitled “(?:An Act )?(.+?)[.,]?”")
@@ -66,7 +66,7 @@ class BillTextLoader:
     """`BILLS-116hr1rh.xml`: one version of the text of a bill or resolution."""
 
     format_id: ClassVar[str] = "uslm-bill/3"
-    sources: ClassVar[tuple[str, ...]] = ("bills",)
+    source_names: ClassVar[tuple[str, ...]] = ("bills",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
@@ -74,7 +74,7 @@ class BillTextLoader:
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         bill_element = parse_xml(raw_file.data)
-        parsed_bill = _build_bill(bill_element, _find_meta(bill_element), file_stamp)
+        parsed_bill = _build_bill(bill_element, _get_metadata_element(bill_element), file_stamp)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
         yield from _build_first_page_stubs(parsed_bill, file_stamp)
         yield parsed_bill
@@ -84,7 +84,7 @@ class LawLoader:
     """`115publ11-uslm.xml`: a public or private law as enacted."""
 
     format_id: ClassVar[str] = "uslm-law/4"
-    sources: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
+    source_names: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
@@ -93,22 +93,26 @@ class LawLoader:
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         law_element = parse_xml(raw_file.data)
         citations_and_evidence = list(_find_cited_reports(law_element))
-        yield _build_law(law_element, _find_meta(law_element), citations_and_evidence, file_stamp)
+        yield _build_law(
+            law_element, _get_metadata_element(law_element), citations_and_evidence, file_stamp
+        )
         bill_id_and_evidence = _find_bill_and_evidence(law_element)
-        for citation, _ in citations_and_evidence:
+        for report_citation, _ in citations_and_evidence:
             yield reports.build_cited_report(
-                citation, [bill_id_and_evidence[0]] if bill_id_and_evidence else [], file_stamp
+                report_citation,
+                [bill_id_and_evidence[0]] if bill_id_and_evidence else [],
+                file_stamp,
             )
 
 
 def is_uslm(file_start: FileStart, *root_tags: bytes) -> bool:
     """Whether a file is in this language, and of one of these kinds."""
-    return USLM_NAMESPACE in file_start.head and any(
-        root_tag in file_start.head for root_tag in root_tags
+    return USLM_NAMESPACE in file_start.first_bytes and any(
+        root_tag in file_start.first_bytes for root_tag in root_tags
     )
 
 
-def _find_meta(document_element: Element) -> Element:
+def _get_metadata_element(document_element: Element) -> Element:
     for tag_name in ("meta", "amendMeta"):
         if (metadata_element := document_element.find(tag_name)) is not None:
             return metadata_element
@@ -120,14 +124,14 @@ def _build_bill(
 ) -> ParsedRecord:
     congress, bill_type, bill_number, version_code = _parse_bill_identity(metadata_element)
     bill_id = make_bill_id(congress, bill_type, bill_number)
-    bill_subject = _find_subject(bill_element, metadata_element) or bill_id
+    bill_title = _find_bill_title(bill_element, metadata_element) or bill_id
     stage_label = find_text(metadata_element, "docStage")
-    newest_date = _find_newest_date(bill_element)
+    newest_date = _find_newest_action_date(bill_element)
     bill_url = build_bill_page_url(congress, bill_type, bill_number)
-    citation_text = f"{format_bill_number(congress, bill_type, bill_number)}, {bill_subject}"
+    citation_text = f"{format_bill_number(congress, bill_type, bill_number)}, {bill_title}"
     dated_actions = [
         (
-            _read_date(date_element)
+            _read_element_date(date_element)
             if (date_element := action_element.find("date")) is not None
             else None,
             action_element,
@@ -139,7 +143,7 @@ def _build_bill(
     short_titles = find_short_titles(bill_element)
     bill_record = Bill(
         id=bill_id,
-        title=bill_subject,
+        title=bill_title,
         congress=congress,
         type=bill_type,
         number=bill_number,
@@ -162,9 +166,9 @@ def _build_bill(
     )
     return ParsedRecord(
         bill_record,
-        partial=True,
+        is_partial=True,
         is_fallback=True,
-        head=SearchHead(
+        searchable_fields=SearchableFields(
             "\n".join((citation_text, *short_titles)),
             action="\n".join(format_sponsor_lines(printed_preface.sponsors)),
         ),
@@ -178,12 +182,12 @@ def _build_bill(
                 if bill_sponsor.bioguide_id
             ],
         },
-        children=_build_children(printed_preface),
+        children=_build_child_rows(printed_preface),
         text=RecordText(
             part=version_code,
-            body=extract_body(bill_element),
+            body=extract_body_text(bill_element),
             title=f"{BILL_LABELS[bill_type]} {bill_number} "
-            f"({stage_label or version_code.upper()}): {bill_subject}",
+            f"({stage_label or version_code.upper()}): {bill_title}",
             url=f"{_GOVINFO_URL}/BILLS-{congress}{bill_type}{bill_number}{version_code}",
             raw_sha256=file_stamp.sha256,
             stage=stage_label,
@@ -192,7 +196,7 @@ def _build_bill(
     )
 
 
-def _build_children(printed_preface: PrintedPreface) -> dict[str, list[tuple[Any, ...]]]:
+def _build_child_rows(printed_preface: PrintedPreface) -> dict[str, list[tuple[Any, ...]]]:
     rows_by_table: dict[str, list[tuple[Any, ...]]] = {
         "bill_cosponsors": [
             (list_position, bill_cosponsor.bioguide_id, bill_cosponsor.model_dump_json())
@@ -226,23 +230,23 @@ def _build_first_page_stubs(
 def _parse_bill_identity(metadata_element: Element) -> tuple[int, str, int, str]:
     """Congress, type, number and version, from the compact citation or from the title."""
     for citation_element in metadata_element.iterfind("citableAs"):
-        if identity_match := _COMPACT_CITATION_PATTERN.fullmatch(
+        if citation_match := _COMPACT_CITATION_PATTERN.fullmatch(
             (find_text(citation_element) or "").lower()
         ):
             return (
-                int(identity_match[1]),
-                _parse_bill_type(identity_match[2]),
-                int(identity_match[3]),
-                identity_match[4],
+                int(citation_match[1]),
+                _parse_bill_type(citation_match[2]),
+                int(citation_match[3]),
+                citation_match[4],
             )
-    if identity_match := _SPACED_CITATION_PATTERN.match(
+    if citation_match := _SPACED_CITATION_PATTERN.match(
         (find_text(metadata_element, "title") or "").removeprefix("AMENDMENTS to ")
     ):
-        version_code = identity_match[4].replace(" ", "").lower()
+        version_code = citation_match[4].replace(" ", "").lower()
         return (
-            int(identity_match[1]),
-            _parse_bill_type(identity_match[2]),
-            int(identity_match[3]),
+            int(citation_match[1]),
+            _parse_bill_type(citation_match[2]),
+            int(citation_match[3]),
             version_code or "pre",
         )
     raise ValueError("the file does not say which bill it is")
@@ -254,12 +258,12 @@ def _parse_bill_type(type_text: str) -> str:
     raise ValueError(f"{type_text!r} is not a type of bill")
 
 
-def _find_subject(bill_element: Element, metadata_element: Element) -> str | None:
+def _find_bill_title(bill_element: Element, metadata_element: Element) -> str | None:
     """What a bill is about: its title, or what stands for one where a file has none.
 
     Amendments name the act they amend, simple resolutions begin with what they resolve.
     """
-    if official_title := find_text(bill_element, ".//officialTitle") or _read_title(
+    if official_title := find_text(bill_element, ".//officialTitle") or _find_metadata_title(
         metadata_element
     ):
         return official_title
@@ -275,30 +279,32 @@ def _find_subject(bill_element: Element, metadata_element: Element) -> str | Non
     if entitled_match := _ENTITLED_PATTERN.search(opening_text):
         return entitled_match[1][:1].upper() + entitled_match[1][1:]
     first_heading = find_text(text_element, ".//section/heading")
-    return (first_heading and _soften_capitals(first_heading)) or _cut_first_sentence(opening_text)
+    return (first_heading and _lower_capital_heading(first_heading)) or _extract_first_sentence(
+        opening_text
+    )
 
 
-def _read_title(metadata_element: Element) -> str | None:
+def _find_metadata_title(metadata_element: Element) -> str | None:
     title_match = _SPACED_CITATION_PATTERN.match(find_text(metadata_element, "title") or "")
     printed_title = title_match[5] if title_match else ""
     return (
         None
-        if not printed_title or _TITLE_OF_KIND_ONLY_PATTERN.fullmatch(printed_title)
+        if not printed_title or _UNINFORMATIVE_TITLE_PATTERN.fullmatch(printed_title)
         else printed_title
     )
 
 
-def _soften_capitals(heading_text: str) -> str:
+def _lower_capital_heading(heading_text: str) -> str:
     plain_heading = heading_text.rstrip(".")
     return plain_heading.capitalize() if plain_heading.isupper() else plain_heading
 
 
-def _cut_first_sentence(paragraph_text: str) -> str | None:
+def _extract_first_sentence(paragraph_text: str) -> str | None:
     first_sentence = paragraph_text.removeprefix("That ").partition(". ")[0].rstrip(".")
     return (first_sentence[:1].upper() + first_sentence[1:])[:200] or None
 
 
-def extract_body(document_element: Element) -> str:
+def extract_body_text(document_element: Element) -> str:
     """What the document says, from its title to its last section, without its metadata."""
     for tag_name in _MAIN_TAGS:
         if (main_element := document_element.find(tag_name)) is not None:
@@ -306,17 +312,17 @@ def extract_body(document_element: Element) -> str:
     raise ValueError("no <main> in this file")
 
 
-def _find_newest_date(bill_element: Element) -> str | None:
+def _find_newest_action_date(bill_element: Element) -> str | None:
     """The newest date its actions bear; some only spell it out."""
     action_dates = [
         action_date
         for date_element in bill_element.iterfind(".//action/date")
-        if (action_date := _read_date(date_element))
+        if (action_date := _read_element_date(date_element))
     ]
     return max(action_dates, default=None)
 
 
-def _read_date(date_element: Element) -> str | None:
+def _read_element_date(date_element: Element) -> str | None:
     return date_element.get("date") or parse_spelled_date(find_text(date_element))
 
 
@@ -354,7 +360,7 @@ def _build_law(
     )
     approved_at = _find_approval_date(law_element)
     bill_id_and_evidence = _find_bill_and_evidence(law_element)
-    law_text = extract_body(law_element)
+    law_text = extract_body_text(law_element)
     citation_texts = [
         find_text(citation_element) or ""
         for citation_element in metadata_element.iterfind("citableAs")
@@ -377,7 +383,7 @@ def _build_law(
             file_stamp, url=url, org=GPO_PUBLISHER, cite=citation_text, published_at=approved_at
         ),
     )
-    facet_values = {"congress": [str(congress)], "type": ["private" if is_private else "public"]}
+    values_by_facet = {"congress": [str(congress)], "type": ["private" if is_private else "public"]}
     text_version = RecordText(
         "text", law_text, law_record.title, url, file_stamp.sha256, "Enacted", approved_at
     )
@@ -390,8 +396,8 @@ def _build_law(
         )
     return ParsedRecord(
         law_record,
-        head=SearchHead(law_record.title),
-        facets=facet_values,
+        searchable_fields=SearchableFields(law_record.title),
+        facets=values_by_facet,
         text=text_version,
         links=law_links,
     )
@@ -404,9 +410,9 @@ def _find_cited_reports(law_element: Element) -> Iterator[tuple[str, str]]:
             citation_words = " ".join(
                 "".join((*ref_element.itertext(), ref_element.tail or "")).split()
             )
-            citation = f"{report_match[1].upper()}. Rept. {fold_dashes(citation_words)}"
-            if parse_report_citation(citation):
-                yield citation, f"legislativeHistory: {citation_words}"
+            report_citation = f"{report_match[1].upper()}. Rept. {fold_dashes(citation_words)}"
+            if parse_report_citation(report_citation):
+                yield report_citation, f"legislativeHistory: {citation_words}"
 
 
 def _find_approval_date(law_element: Element) -> str | None:
@@ -431,6 +437,6 @@ def _find_bill_and_evidence(law_element: Element) -> tuple[str, str] | None:
                 bill_id = parse_federal_id(
                     f"bill:{bill_match[1]}-{bill_match[2]}-{bill_match[3]}"
                 ).id
-                cited_as = find_text(ref_element) or ref_element.get("href")
-                return bill_id, f"{ref_path.partition('//')[0]}: {cited_as}"
+                cited_words = find_text(ref_element) or ref_element.get("href")
+                return bill_id, f"{ref_path.partition('//')[0]}: {cited_words}"
     return None

@@ -13,7 +13,7 @@ from readingroom.bases.federal.formats.parts.xml import find_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
     BILL_LABELS,
     format_ordinal,
-    get_first_day,
+    get_first_day_of_congress,
 )
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
@@ -61,11 +61,11 @@ class HouseVoteLoader:
     """`roll037.xml` of clerk.house.gov."""
 
     format_id: ClassVar[str] = "house-vote/6"
-    sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
+    source_names: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<rollcall-vote" in file_start.head
+        return b"<rollcall-vote" in file_start.first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         vote_element = parse_xml(raw_file.data)
@@ -79,11 +79,11 @@ class SenateVoteLoader:
     """`vote_108_2_00213.xml` of senate.gov."""
 
     format_id: ClassVar[str] = "senate-vote/5"
-    sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
+    source_names: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
     def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<roll_call_vote" in file_start.head
+        return b"<roll_call_vote" in file_start.first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield from _parse_senate_vote(parse_xml(raw_file.data), file_stamp)
@@ -100,10 +100,14 @@ def _parse_house_vote(
     session_number = int((find_text(metadata_element, "session") or "")[:1])
     voted_at = _parse_vote_date(find_text(metadata_element, "action-date"), "%d-%b-%Y")
     # Each session is one year long.
-    vote_year = int(voted_at[:4]) if voted_at else get_first_day(congress).year + session_number - 1
-    member_votes = list(_read_house_rows(vote_element))
-    bill_text = find_text(metadata_element, "legis-num")
-    bill_ids = list(_find_voted_bill_ids(bill_text, congress))
+    vote_year = (
+        int(voted_at[:4])
+        if voted_at
+        else get_first_day_of_congress(congress).year + session_number - 1
+    )
+    member_votes = list(_read_house_member_votes(vote_element))
+    bill_number_text = find_text(metadata_element, "legis-num")
+    bill_ids = list(_find_voted_bill_ids(bill_number_text, congress))
     # Before the vote: its rows have foreign keys to the members.
     yield from _build_voter_stubs(member_votes, file_stamp)
     yield _build_vote(
@@ -119,30 +123,31 @@ def _parse_house_vote(
         description=find_text(metadata_element, "vote-desc"),
         bills=bill_ids,
         record_links=[
-            RecordLink(LinkKind.VOTE, bill_id, f"legis-num: {bill_text}") for bill_id in bill_ids
+            RecordLink(LinkKind.VOTE, bill_id, f"legis-num: {bill_number_text}")
+            for bill_id in bill_ids
         ],
         amendment=find_text(metadata_element, "amendment-author"),
-        totals=_read_totals(metadata_element.find("vote-totals/totals-by-vote"), "-total"),
+        vote_totals=_read_totals(metadata_element.find("vote-totals/totals-by-vote"), "-total"),
         printed_party_totals=list(_read_party_totals(metadata_element)),
     )
 
 
-def _read_house_rows(vote_element: Element) -> Iterator[MemberVoteRow]:
-    for recorded_vote in vote_element.iterfind("vote-data/recorded-vote"):
-        member_element = recorded_vote.find("legislator")
+def _read_house_member_votes(vote_element: Element) -> Iterator[MemberVoteRow]:
+    for recorded_vote_element in vote_element.iterfind("vote-data/recorded-vote"):
+        member_element = recorded_vote_element.find("legislator")
         if member_element is None:
             continue
         name_id = member_element.get("name-id") or ""
-        is_bioguide = (
+        is_bioguide_id = (
             _BIOGUIDE_ID_PATTERN.fullmatch(name_id) is not None
         )  # before 2003 there is none
         named_person = Person(
-            bioguide_id=name_id if is_bioguide else None,
+            bioguide_id=name_id if is_bioguide_id else None,
             name=find_text(member_element) or member_element.get("sort-field") or name_id,
             party=member_element.get("party"),
             state=member_element.get("state"),
         )
-        yield named_person, find_text(recorded_vote, "vote") or "", None
+        yield named_person, find_text(recorded_vote_element, "vote") or "", None
 
 
 def _parse_senate_vote(vote_element: Element, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
@@ -151,8 +156,8 @@ def _parse_senate_vote(vote_element: Element, file_stamp: FileStamp) -> Iterator
         int(find_text(vote_element, "session") or ""),
     )
     vote_number = int(find_text(vote_element, "vote_number") or "")
-    member_votes = list(_read_senate_rows(vote_element))
-    name_by_bill_id = dict(_find_voted_bills(vote_element, congress))
+    member_votes = list(_read_senate_member_votes(vote_element))
+    name_by_bill_id = dict(_find_voted_bill_ids_and_names(vote_element, congress))
     vote_links = [
         RecordLink(LinkKind.VOTE, bill_id, f"document: {bill_name}")
         for bill_id, bill_name in name_by_bill_id.items()
@@ -179,7 +184,7 @@ def _parse_senate_vote(vote_element: Element, file_stamp: FileStamp) -> Iterator
         bills=list(name_by_bill_id),
         record_links=vote_links,
         amendment=find_text(vote_element, "amendment/amendment_number"),
-        totals=VoteTotals(
+        vote_totals=VoteTotals(
             yea=_read_count(vote_element, "count/yeas"),
             nay=_read_count(vote_element, "count/nays"),
             present=_read_count(vote_element, "count/present"),
@@ -188,7 +193,7 @@ def _parse_senate_vote(vote_element: Element, file_stamp: FileStamp) -> Iterator
     )
 
 
-def _read_senate_rows(vote_element: Element) -> Iterator[MemberVoteRow]:
+def _read_senate_member_votes(vote_element: Element) -> Iterator[MemberVoteRow]:
     """Members go by their LIS ids here; who they are is found out when the load ends."""
     for member_element in vote_element.iterfind("members/member"):
         lis_id = find_text(member_element, "lis_member_id")
@@ -221,7 +226,9 @@ def _find_senate_amendment(vote_element: Element, congress: int) -> Iterator[Rec
         yield RecordLink(LinkKind.VOTE, amendment_id, f"amendment_number: {amendment_number}")
 
 
-def _find_voted_bills(vote_element: Element, congress: int) -> Iterator[tuple[str, str]]:
+def _find_voted_bill_ids_and_names(
+    vote_element: Element, congress: int
+) -> Iterator[tuple[str, str]]:
     """The bills voted on, and how the file writes them; one vote may be on forty-eight papers."""
     for document_element in vote_element.iterfind("document"):
         # Nominations and treaties are documents too, but no bills.
@@ -242,11 +249,11 @@ def _find_voted_bills(vote_element: Element, congress: int) -> Iterator[tuple[st
             )
 
 
-def _find_voted_bill_ids(bill_text: str | None, congress: int) -> Iterator[str]:
+def _find_voted_bill_ids(bill_number_text: str | None, congress: int) -> Iterator[str]:
     """`H R 21`, `H J RES 5`; a quorum call or an election has none."""
     try:
-        if bill_text:
-            yield parse_federal_id(re.sub(r"\s+(?=\D)", "", bill_text), congress).id
+        if bill_number_text:
+            yield parse_federal_id(re.sub(r"\s+(?=\D)", "", bill_number_text), congress).id
     except UnrecognizedId:
         return
 
@@ -259,7 +266,7 @@ def _build_vote(
     *,
     url: str,
     record_links: Sequence[RecordLink],
-    totals: VoteTotals,
+    vote_totals: VoteTotals,
     printed_party_totals: Sequence[PartyTotals] = (),
     **record_fields: Any,
 ) -> ParsedRecord:
@@ -282,10 +289,10 @@ def _build_vote(
         session=session_number,
         number=vote_number,
         recorded=len(member_votes),
-        totals=totals,
-        party_totals=list(printed_party_totals) or _count_by_party(member_votes),
+        totals=vote_totals,
+        party_totals=list(printed_party_totals) or _count_votes_by_party(member_votes),
         party_totals_of=None
-        if printed_party_totals or len(member_votes) >= sum(totals.model_dump().values())
+        if printed_party_totals or len(member_votes) >= sum(vote_totals.model_dump().values())
         else len(member_votes),
         **record_fields,
         **build_citation_fields(
@@ -299,13 +306,16 @@ def _build_vote(
     # Compared as text: by day, and within a day by number.
     sort_key = f"{record_fields['voted_at'] or ''}#{vote_number:05}"
     member_rows = [
-        (row_number, person.bioguide_id, lis_id, congress, sort_key, person.name, person.party,
-         person.state, vote_position)
-        for row_number, (person, vote_position, lis_id) in enumerate(member_votes, start=1)
+        (row_number, voter.bioguide_id, lis_id, congress, sort_key, voter.name, voter.party,
+         voter.state, vote_position)
+        for row_number, (voter, vote_position, lis_id) in enumerate(member_votes, start=1)
     ]  # fmt: skip
-    vote_names = (vote_title, vote_record.description or "", vote_record.amendment or "")
+    searchable_names = (vote_title, vote_record.description or "", vote_record.amendment or "")
     return ParsedRecord(
-        vote_record, names=vote_names, children={"member_votes": member_rows}, links=record_links
+        vote_record,
+        names=searchable_names,
+        children={"member_votes": member_rows},
+        links=record_links,
     )
 
 
@@ -332,27 +342,28 @@ def _read_party_totals(metadata_element: Element) -> Iterator[PartyTotals]:
     """The Clerk prints how each party voted."""
     for totals_element in metadata_element.iterfind("vote-totals/totals-by-party"):
         party_name = find_text(totals_element, "party") or ""
-        party_counts = _read_totals(totals_element, "-total")
+        party_vote_totals = _read_totals(totals_element, "-total")
         yield PartyTotals(
-            party=PARTY_LETTERS_BY_NAME.get(party_name, party_name), **party_counts.model_dump()
+            party=PARTY_LETTERS_BY_NAME.get(party_name, party_name),
+            **party_vote_totals.model_dump(),
         )
 
 
-def _count_by_party(member_votes: Sequence[MemberVoteRow]) -> list[PartyTotals]:
+def _count_votes_by_party(member_votes: Sequence[MemberVoteRow]) -> list[PartyTotals]:
     """The Senate prints no totals of parties: they are counted from its members."""
     counts_by_party: dict[str, Counter[str]] = {}
     for named_person, vote_position, _ in member_votes:
-        total_field = _TOTAL_FIELD_BY_POSITION.get(vote_position.lower().partition(",")[0])
-        if named_person.party and total_field:
-            counts_by_party.setdefault(named_person.party, Counter())[total_field] += 1
+        total_field_name = _TOTAL_FIELD_BY_POSITION.get(vote_position.lower().partition(",")[0])
+        if named_person.party and total_field_name:
+            counts_by_party.setdefault(named_person.party, Counter())[total_field_name] += 1
     return [
         PartyTotals(party=party_name, **counts_by_party[party_name])
         for party_name in sorted(counts_by_party)
     ]
 
 
-def _read_count(element: Element, xml_path: str) -> int:
-    number_text = find_text(element, xml_path)
+def _read_count(parent_element: Element, xml_path: str) -> int:
+    number_text = find_text(parent_element, xml_path)
     return int(number_text) if number_text and number_text.isdecimal() else 0
 
 

@@ -12,26 +12,26 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_xml
-from readingroom.bases.federal.schema.congress import get_congress_on, get_first_day
+from readingroom.bases.federal.schema.congress import get_congress_on, get_first_day_of_congress
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 from readingroom.net.download import RemoteFile, RemoteFileMissing
 
 FIRST_CONGRESS = 108
 """The first of which there are BILLSTATUS files."""
 
-_LEGISLATOR_FILES = ("legislators-current.yaml", "legislators-historical.yaml")
-_COMMITTEE_FILES = ("committees-current.yaml", "committees-historical.yaml")
-_ROSTER_FILES = ("committee-membership-current.yaml",)
+_LEGISLATOR_FILE_NAMES = ("legislators-current.yaml", "legislators-historical.yaml")
+_COMMITTEE_FILE_NAMES = ("committees-current.yaml", "committees-historical.yaml")
+_ROSTER_FILE_NAMES = ("committee-membership-current.yaml",)
 # How far back a sync without `--since` looks.
-_DEFAULT_REGISTER_DAYS = 30
+_DEFAULT_REGISTER_DAY_COUNT = 30
 # Without `fields[]` the API leaves out most of what a record here is made of.
-_REGISTER_FIELDS = (
+_REGISTER_API_FIELDS = (
     *("document_number", "type", "subtype", "title", "abstract", "action", "agencies"),
     *("publication_date", "signing_date", "executive_order_number", "citation", "html_url"),
     *("pdf_url", "raw_text_url", "topics", "cfr_references", "docket_ids"),
     *("regulation_id_numbers", "president"),
 )
-_ROLL_ROW_PATTERN = re.compile(
+_ROLL_CALL_ROW_PATTERN = re.compile(
     r"rollnumber=(\d+)[^>]*>\s*\d+\s*</A>\s*</TD>\s*<TD[^>]*>(.*?)</TD>", re.I | re.S
 )
 _DAY_AND_MONTH_PATTERN = re.compile(r"(\d{1,2}-[A-Z][a-z]{2})")
@@ -64,7 +64,7 @@ class SyncRequest:
     today: date
 
     @property
-    def congresses(self) -> range:
+    def congress_numbers(self) -> range:
         """The Congresses since the day; without a day, the current one."""
         first_congress = get_congress_on((self.since or self.today).isoformat())
         return range(
@@ -74,29 +74,31 @@ class SyncRequest:
 
 def list_bill_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """A zip for each type of a whole Congress; of one that had begun, the files changed since."""
-    for congress in request.congresses:
+    for congress in request.congress_numbers:
         for bill_type in BILL_TYPES:
             listing_folder = f"BILLSTATUS/{congress}/{bill_type}"
-            if request.since is None or get_first_day(congress) >= request.since:
+            if request.since is None or get_first_day_of_congress(congress) >= request.since:
                 yield _make_bulk_file(
                     request, f"{listing_folder}/BILLSTATUS-{congress}-{bill_type}.zip"
                 )
             else:
-                name_pattern = re.compile(rf"BILLSTATUS-{congress}{bill_type}\d+\.xml", re.ASCII)
-                yield from _list_folder(request, listing_folder, name_pattern)
+                file_name_pattern = re.compile(
+                    rf"BILLSTATUS-{congress}{bill_type}\d+\.xml", re.ASCII
+                )
+                yield from _list_folder_files(request, listing_folder, file_name_pattern)
 
 
 def list_law_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """`PLAW-117publ103.xml`: USLM, one law a file."""
-    for congress in request.congresses:
-        for law_kind, abbreviation in (("public", "publ"), ("private", "pvtl")):
-            name_pattern = re.compile(rf"PLAW-{congress}{abbreviation}\d+\.xml", re.ASCII)
-            yield from _list_folder(request, f"PLAW/{congress}/{law_kind}", name_pattern)
+    for congress in request.congress_numbers:
+        for law_kind, law_abbreviation in (("public", "publ"), ("private", "pvtl")):
+            file_name_pattern = re.compile(rf"PLAW-{congress}{law_abbreviation}\d+\.xml", re.ASCII)
+            yield from _list_folder_files(request, f"PLAW/{congress}/{law_kind}", file_name_pattern)
 
 
 def list_register_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """A file a day, from the Register's API; nothing is published on weekends."""
-    first_day = request.since or request.today - timedelta(days=_DEFAULT_REGISTER_DAYS)
+    first_day = request.since or request.today - timedelta(days=_DEFAULT_REGISTER_DAY_COUNT)
     for day in _iterate_days(first_day, request.today):
         if day.weekday() < 5:
             # 1,000 is the largest page that the API gives; a day has a few hundred documents.
@@ -104,7 +106,7 @@ def list_register_files(request: SyncRequest) -> Iterator[RemoteFile]:
                 ("conditions[publication_date][is]", day.isoformat()),
                 ("per_page", "1000"),
             ]
-            query_parameters += [("fields[]", field_name) for field_name in _REGISTER_FIELDS]
+            query_parameters += [("fields[]", field_name) for field_name in _REGISTER_API_FIELDS]
             host_url = request.hosts.federal_register
             yield RemoteFile(
                 f"{host_url}/api/v1/documents.json?{urlencode(query_parameters)}",
@@ -126,8 +128,8 @@ def list_vote_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """Both chambers: the House by year, the Senate by session."""
     first_day = request.since or date(request.today.year, 1, 1)
     for year in range(first_day.year, request.today.year + 1):
-        yield from _find_house_votes(request, year, first_day)
-        yield from _find_senate_votes(request, year, first_day)
+        yield from _list_house_vote_files(request, year, first_day)
+        yield from _list_senate_vote_files(request, year, first_day)
 
 
 FILE_LISTERS_BY_SOURCE: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile]]] = {
@@ -135,14 +137,14 @@ FILE_LISTERS_BY_SOURCE: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile
     "public_laws": list_law_files,
     "federal_register": list_register_files,
     "presidential_documents": list_register_files,
-    "legislators": make_people_file_lister(*_LEGISLATOR_FILES),
-    "committees": make_people_file_lister(*_COMMITTEE_FILES),
+    "legislators": make_people_file_lister(*_LEGISLATOR_FILE_NAMES),
+    "committees": make_people_file_lister(*_COMMITTEE_FILE_NAMES),
     # With the people and committees that seats refer to, so that those are no stubs.
     "committee_memberships": make_people_file_lister(
-        *_LEGISLATOR_FILES[:1], *_COMMITTEE_FILES[:1], *_ROSTER_FILES
+        *_LEGISLATOR_FILE_NAMES[:1], *_COMMITTEE_FILE_NAMES[:1], *_ROSTER_FILE_NAMES
     ),
     "staff_directories": make_people_file_lister(
-        *_LEGISLATOR_FILES[:1], "legislators-district-offices.yaml"
+        *_LEGISLATOR_FILE_NAMES[:1], "legislators-district-offices.yaml"
     ),
     "roll_call_votes": list_vote_files,
 }
@@ -155,8 +157,8 @@ def _make_bulk_file(request: SyncRequest, bulk_path: str) -> RemoteFile:
     return RemoteFile(f"{request.hosts.govinfo}/bulkdata/{bulk_path}", bulk_path)
 
 
-def _list_folder(
-    request: SyncRequest, listing_folder: str, name_pattern: re.Pattern[str]
+def _list_folder_files(
+    request: SyncRequest, listing_folder: str, file_name_pattern: re.Pattern[str]
 ) -> Iterator[RemoteFile]:
     """The files of a folder, by its listing; a folder with nothing in it is not there."""
     listing_url = f"{request.hosts.govinfo}/bulkdata/json/{listing_folder}"
@@ -165,7 +167,7 @@ def _list_folder(
     except RemoteFileMissing:
         return
     for listed_file in folder_listing["files"]:
-        if name_pattern.fullmatch(listed_file["justFileName"]) and _has_changed_since(
+        if file_name_pattern.fullmatch(listed_file["justFileName"]) and _has_changed_since(
             listed_file, request.since
         ):
             yield _make_bulk_file(request, f"{listing_folder}/{listed_file['justFileName']}")
@@ -184,7 +186,9 @@ def _has_changed_since(listed_file: Mapping[str, str], since_day: date | None) -
 # --- votes ---
 
 
-def _find_house_votes(request: SyncRequest, year: int, first_day: date) -> Iterator[RemoteFile]:
+def _list_house_vote_files(
+    request: SyncRequest, year: int, first_day: date
+) -> Iterator[RemoteFile]:
     """The clerk lists a hundred votes a page, `ROLL_000.asp` and on; the index has a few only."""
     root_url = f"{request.hosts.house_clerk}/evs/{year}"
     # A bound for a host that answers every page; no year has had half as many votes.
@@ -195,32 +199,35 @@ def _find_house_votes(request: SyncRequest, year: int, first_day: date) -> Itera
             ).decode("utf-8", "replace")
         except RemoteFileMissing:
             return
-        vote_rows = _ROLL_ROW_PATTERN.findall(listing_html)
-        for roll_number, date_cell in vote_rows:
-            if _parse_vote_date(date_cell, year) >= first_day:
+        vote_rows = _ROLL_CALL_ROW_PATTERN.findall(listing_html)
+        for roll_number, date_text in vote_rows:
+            if _parse_listed_vote_date(date_text, year) >= first_day:
                 file_name = f"roll{int(roll_number):03}.xml"
                 yield RemoteFile(f"{root_url}/{file_name}", f"votes/house/{year}/{file_name}")
         if not vote_rows:
             return
 
 
-def _find_senate_votes(request: SyncRequest, year: int, first_day: date) -> Iterator[RemoteFile]:
+def _list_senate_vote_files(
+    request: SyncRequest, year: int, first_day: date
+) -> Iterator[RemoteFile]:
     # A session lasts a year, the first of a Congress an odd one; June is in the middle of either.
     congress, session_number = get_congress_on(f"{year}-06-01"), 2 - year % 2
     root_url = f"{request.hosts.senate}/legislative/LIS"
     try:
-        menu_element = parse_xml(
+        vote_menu_element = parse_xml(
             request.read_listing(
                 f"{root_url}/roll_call_lists/vote_menu_{congress}_{session_number}.xml"
             )
         )
     except RemoteFileMissing:
         return
-    for vote_element in menu_element.iterfind("votes/vote"):
+    for vote_element in vote_menu_element.iterfind("votes/vote"):
         vote_number = find_text(vote_element, "vote_number") or ""
         if (
             vote_number.isdecimal()
-            and _parse_vote_date(find_text(vote_element, "vote_date") or "", year) >= first_day
+            and _parse_listed_vote_date(find_text(vote_element, "vote_date") or "", year)
+            >= first_day
         ):
             file_name = f"vote_{congress}_{session_number}_{int(vote_number):05}.xml"
             session_folder = f"vote{congress}{session_number}"
@@ -230,9 +237,9 @@ def _find_senate_votes(request: SyncRequest, year: int, first_day: date) -> Iter
             )
 
 
-def _parse_vote_date(date_cell: str, year: int) -> date:
+def _parse_listed_vote_date(date_text: str, year: int) -> date:
     """`17-Nov`, in a listing of one year; what cannot be read counts as new."""
-    date_match = _DAY_AND_MONTH_PATTERN.search(date_cell)
+    date_match = _DAY_AND_MONTH_PATTERN.search(date_text)
     try:
         day_text = f"{date_match[1] if date_match else ''}-{year}"
         return datetime.strptime(day_text, "%d-%b-%Y").date()  # noqa: DTZ007 a day

@@ -5,7 +5,7 @@ from contextlib import closing
 from typing import Any
 
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.lengths import cut_facet
+from readingroom.bases.federal.schema.lengths import cut_facet_value
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME, Source
 from readingroom.bases.federal.schema.tables import RECORD_COLUMNS
 from readingroom.bases.federal.search.full_text import (
@@ -24,7 +24,7 @@ from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.errors import StorageFailed
 
 # Those that others refer to come first.
-_TABLES_BESIDE_RECORDS = (
+_TABLE_NAMES_BESIDE_RECORDS = (
     *("bill_cosponsors", "bill_actions", "bill_committees", "bill_summaries", "member_votes"),
     *("hearing_witnesses", "texts", "documents", "facets", "chunks", "passages", "vectors"),
     *("embedded_elsewhere", "names", "name_forms", "links", "ingestion_logs", "progress"),
@@ -39,37 +39,40 @@ _SAMPLED_HIT_COUNT = 10
 
 
 def copy_records(
-    source_place: FederalPlace,
-    target_place: FederalPlace,
+    original_place: FederalPlace,
+    copy_place: FederalPlace,
     report_progress: ReportProgressSync = no_progress_sync,
 ) -> int:
     """Put all records of one place in place of those of another; return how many there are.
 
-    The source is read as it is at one moment, and the target changes in one transaction. Raise
+    The original is read as it is at one moment, and the copy changes in one transaction. Raise
     StorageFailed when either cannot be used.
     """
-    prepare_records(target_place)
-    table_names = [*(source.name for source in _order_sources()), *_TABLES_BESIDE_RECORDS]
+    prepare_records(copy_place)
+    table_names = [
+        *(record_source.name for record_source in _list_sources_in_copy_order()),
+        *_TABLE_NAMES_BESIDE_RECORDS,
+    ]
     with (
-        translate_errors(source_place),
-        closing(connect(source_place)) as source_db,
-        closing(connect(target_place, writing=True)) as target_db,
-        source_db.begin_consistent_read(),
-        target_db.transaction(),
+        translate_errors(original_place),
+        closing(connect(original_place)) as original_db,
+        closing(connect(copy_place, writing=True)) as copy_db,
+        original_db.begin_consistent_read(),
+        copy_db.transaction(),
     ):
-        target_db.execute("UPDATE generation SET value = value + 1")
+        copy_db.execute("UPDATE generation SET value = value + 1")
         for table_name in reversed(table_names):
-            target_db.execute(f"DELETE FROM {table_name}")
+            copy_db.execute(f"DELETE FROM {table_name}")
         record_count = 0
         for table_number, table_name in enumerate(table_names, 1):
-            row_count = _copy_table(source_db, target_db, table_name)
+            row_count = _copy_table(original_db, copy_db, table_name)
             record_count += row_count if table_number <= len(SOURCES) else 0
             report_progress(table_number, len(table_names), table_name)
-        index_passages(target_db, 0)
-        index_stored_names(target_db)
-    with translate_errors(target_place), closing(connect(target_place, writing=True)) as target_db:
-        if target_db.dialect.count_values_sql:
-            target_db.execute(target_db.dialect.count_values_sql)
+        index_passages(copy_db, 0)
+        index_stored_names(copy_db)
+    with translate_errors(copy_place), closing(connect(copy_place, writing=True)) as copy_db:
+        if copy_db.dialect.count_values_sql:
+            copy_db.execute(copy_db.dialect.count_values_sql)
     return record_count
 
 
@@ -79,12 +82,15 @@ def count_same_answers(first_place: FederalPlace, second_place: FederalPlace) ->
     Raise `StorageFailed` at the first one that differs.
     """
     with closing(connect(first_place)) as first_db, closing(connect(second_place)) as second_db:
-        titles = _list_sample_titles(first_db)
-        for title in titles:
-            if _find_best_ranks(first_db, title) != _find_best_ranks(second_db, title):
+        sample_titles = _list_sample_titles(first_db)
+        for sample_title in sample_titles:
+            if _find_best_ranks(first_db, sample_title) != _find_best_ranks(
+                second_db, sample_title
+            ):
                 raise StorageFailed(
-                    f"The federal records in the database are searched for {title[:60]!r} with "
-                    "another result than the original; report this, and keep serving the original"
+                    f"The federal records in the database are searched for {sample_title[:60]!r} "
+                    "with another result than the original; "
+                    "report this, and keep serving the original"
                 )
         for record_source in SOURCES:
             if _list_newest_ids(first_db, record_source) != _list_newest_ids(
@@ -94,7 +100,7 @@ def count_same_answers(first_place: FederalPlace, second_place: FederalPlace) ->
                     f"The list of {record_source.name} in the database differs from the original; "
                     "report this, and keep serving the original"
                 )
-    return len(titles) + len(SOURCES)
+    return len(sample_titles) + len(SOURCES)
 
 
 def _list_sample_titles(db: Any) -> list[str]:
@@ -133,15 +139,15 @@ def count_rows_if_same(first_place: FederalPlace, second_place: FederalPlace) ->
 
 
 def _count_and_sample(db: Any) -> tuple[dict[str, int], list[Any]]:
-    table_names = [*(record_source.name for record_source in SOURCES), *_TABLES_BESIDE_RECORDS]
+    table_names = [*(record_source.name for record_source in SOURCES), *_TABLE_NAMES_BESIDE_RECORDS]
     row_count_by_table = {
         table_name: db.execute(f"SELECT count(*) FROM {table_name}").fetchone()[0]
         for table_name in table_names
     }
     sample_rows = []
     for record_source in SOURCES:
-        sample_step = max(1, row_count_by_table[record_source.name] // _SAMPLED_RECORD_COUNT)
-        for row_offset in range(0, row_count_by_table[record_source.name], sample_step):
+        sample_interval = max(1, row_count_by_table[record_source.name] // _SAMPLED_RECORD_COUNT)
+        for row_offset in range(0, row_count_by_table[record_source.name], sample_interval):
             record_row = db.execute(
                 f"SELECT id, record, status, loader FROM {record_source.name} ORDER BY id "
                 "LIMIT 1 OFFSET ?",
@@ -151,25 +157,27 @@ def _count_and_sample(db: Any) -> tuple[dict[str, int], list[Any]]:
     return row_count_by_table, sample_rows
 
 
-def _order_sources() -> list[Any]:
+def _list_sources_in_copy_order() -> list[Any]:
     """Return the sources, those that rows of other tables refer to first."""
-    return sorted(SOURCES, key=lambda source: source.name not in ("legislators", "committees"))
+    return sorted(
+        SOURCES, key=lambda record_source: record_source.name not in ("legislators", "committees")
+    )
 
 
-def _copy_table(source_db: Any, target_db: Any, table_name: str) -> int:
-    column_names = _list_columns(target_db, table_name)
+def _copy_table(original_db: Any, copy_db: Any, table_name: str) -> int:
+    column_names = _list_stored_columns(copy_db, table_name)
     placeholders = ", ".join("?" * len(column_names))
     insert_sql = f"INSERT INTO {table_name} ({', '.join(column_names)}) VALUES ({placeholders})"
     row_count = 0
-    cursor = source_db.execute(f"SELECT {', '.join(column_names)} FROM {table_name}")
-    while batch_rows := cursor.fetchmany(_ROWS_PER_BATCH):
-        target_db.executemany(
+    db_cursor = original_db.execute(f"SELECT {', '.join(column_names)} FROM {table_name}")
+    while batch_rows := db_cursor.fetchmany(_ROWS_PER_BATCH):
+        copy_db.executemany(
             insert_sql, [_cut_long_values(table_name, copied_row) for copied_row in batch_rows]
         )
         row_count += len(batch_rows)
-    if target_db.dialect.engine == "postgres" and table_name in _NUMBER_COLUMN_BY_TABLE:
+    if copy_db.dialect.engine == "postgres" and table_name in _NUMBER_COLUMN_BY_TABLE:
         number_column = _NUMBER_COLUMN_BY_TABLE[table_name]
-        target_db.execute(
+        copy_db.execute(
             f"SELECT setval(pg_get_serial_sequence('{table_name}', '{number_column}'), "
             f"greatest(max({number_column}), 1)) FROM {table_name}"
         )
@@ -180,20 +188,27 @@ def _cut_long_values(table_name: str, copied_row: Any) -> tuple[Any, ...]:
     """Return a row without what no index takes, which a file may have from before it was cut."""
     if table_name == "facets":
         facet_name, facet_value, document_number = copied_row
-        return (facet_name, cut_facet(facet_value), document_number)
+        return (facet_name, cut_facet_value(facet_value), document_number)
     if table_name == "names" and len(copied_row["folded"]) > fold.MAX_NAME_LETTERS:
-        name_row, source_name, folded_name, _ = copied_row
+        name_row_number, source_name, folded_name, _ = copied_row
         name_words = fold.fold_stored_name(folded_name)
-        return (name_row, source_name, fold.pad_words(name_words), fold.sort_initials(name_words))
+        return (
+            name_row_number,
+            source_name,
+            fold.pad_words(name_words),
+            fold.join_sorted_initials(name_words),
+        )
     return tuple(copied_row)
 
 
-def _list_columns(db: Any, table_name: str) -> list[str]:
+def _list_stored_columns(db: Any, table_name: str) -> list[str]:
     """Return the columns of a table that are stored, and not computed from others."""
-    return list(RECORD_COLUMNS if table_name in SOURCES_BY_NAME else _read_columns(db, table_name))
+    return list(
+        RECORD_COLUMNS if table_name in SOURCES_BY_NAME else _read_stored_columns(db, table_name)
+    )
 
 
-def _read_columns(db: Any, table_name: str) -> Iterator[str]:
+def _read_stored_columns(db: Any, table_name: str) -> Iterator[str]:
     if db.dialect.engine == "sqlite":
         column_rows = db.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table_name,))
         yield from (column_row["name"] for column_row in column_rows if not column_row["hidden"])

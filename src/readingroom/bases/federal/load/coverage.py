@@ -8,7 +8,7 @@ from readingroom.bases.federal.schema.tables import CITATION_FIELDS
 from readingroom.bases.federal.store import FederalPlace, connect, translate_errors
 from readingroom.storage.database import Database
 
-_MAX_NEWEST_ROWS = 1_000
+_MAX_NEWEST_RECORDS = 1_000
 """How many of the newest records are looked at for the date of a complete file."""
 
 
@@ -23,32 +23,36 @@ def update_source_counts(db: Database) -> None:
                 record_source,
                 None,
                 complete_up_to,
-                f"files of {record_source.complete_file_loader}",
+                f"files of {record_source.complete_file_loader_name}",
             )
-        if record_source.issue_loader:
-            _store_complete_days(db, record_source, record_source.issue_loader)
+        if record_source.issue_loader_name:
+            _store_issue_days(db, record_source, record_source.issue_loader_name)
         _copy_complete_date(db, record_source)
 
 
-def correct_dates_of_issues(place: FederalPlace) -> None:
+def correct_dates_from_issues(records_place: FederalPlace) -> None:
     """Correct the dates up to which an earlier version took single issues to make a source whole.
 
     Raise StorageFailed when the records cannot be used.
     """
-    issue_sources = [record_source for record_source in SOURCES if record_source.issue_loader]
-    with translate_errors(place), closing(connect(place)) as db:
-        if not any(_has_date_of_issues(db, record_source) for record_source in issue_sources):
+    issue_sources = [record_source for record_source in SOURCES if record_source.issue_loader_name]
+    with translate_errors(records_place), closing(connect(records_place)) as db:
+        if not any(_has_date_from_issues(db, record_source) for record_source in issue_sources):
             return
-    with translate_errors(place), closing(connect(place, writing=True)) as db, db.transaction():
+    with (
+        translate_errors(records_place),
+        closing(connect(records_place, writing=True)) as db,
+        db.transaction(),
+    ):
         for record_source in issue_sources:
-            _store_complete_days(db, record_source, record_source.issue_loader or "")
+            _store_issue_days(db, record_source, record_source.issue_loader_name or "")
             _copy_complete_date(db, record_source)
 
 
-def _has_date_of_issues(db: Database, record_source: Source) -> bool:
+def _has_date_from_issues(db: Database, record_source: Source) -> bool:
     coverage_row = db.execute(
         "SELECT 1 FROM coverage WHERE source = ? AND known_by = ?",
-        (record_source.name, f"files of {record_source.issue_loader}"),
+        (record_source.name, f"files of {record_source.issue_loader_name}"),
     ).fetchone()
     return coverage_row is not None
 
@@ -62,7 +66,9 @@ def _copy_complete_date(db: Database, record_source: Source) -> None:
     )
 
 
-def note_sync(db: Database, record_source: Source, since_day: date | None, sync_day: date) -> None:
+def store_sync_date(
+    db: Database, record_source: Source, since_day: date | None, sync_day: date
+) -> None:
     """Store that a source was brought up to date with its publisher on a day.
 
     A sync of what changed since a day adds to what was complete until then, and to nothing else.
@@ -83,9 +89,11 @@ def note_sync(db: Database, record_source: Source, since_day: date | None, sync_
 
 def _store_counts(db: Database, record_source: Source) -> None:
     # A column where there is one: an index has it, and records are long.
-    is_date_column = record_source.newest_by in CITATION_FIELDS
+    has_date_column = record_source.newest_date_field in CITATION_FIELDS
     date_sql = (
-        record_source.newest_by if is_date_column else f"record ->> '{record_source.newest_by}'"
+        record_source.newest_date_field
+        if has_date_column
+        else f"record ->> '{record_source.newest_date_field}'"
     )
     count_sql = f"SELECT ?, count(*) FROM {record_source.name} WHERE status = 'active'"
     db.execute(
@@ -104,19 +112,19 @@ def _store_counts(db: Database, record_source: Source) -> None:
 
 def _find_complete_date(db: Database, record_source: Source) -> str | None:
     """Return the newest date of the files that have every record of the source up to then."""
-    if record_source.complete_file_loader is None:
+    if record_source.complete_file_loader_name is None:
         return None
     (complete_up_to,) = db.execute(
         f"""SELECT max(as_of) FROM (
                 SELECT record ->> 'as_of' AS as_of FROM {record_source.name}
                 WHERE status = 'active' AND loader LIKE ?
                 ORDER BY published_at DESC NULLS LAST LIMIT ?) AS newest""",
-        (f"{record_source.complete_file_loader}/%", _MAX_NEWEST_ROWS),
+        (f"{record_source.complete_file_loader_name}/%", _MAX_NEWEST_RECORDS),
     ).fetchone()
     return complete_up_to or None
 
 
-def _store_complete_days(db: Database, record_source: Source, issue_loader: str) -> None:
+def _store_issue_days(db: Database, record_source: Source, issue_loader_name: str) -> None:
     """Store of which days all is here, where a source is known to be complete up to none.
 
     A day's issue says nothing of the days before it.
@@ -124,15 +132,15 @@ def _store_complete_days(db: Database, record_source: Source, issue_loader: str)
     first_day, last_day, day_count = db.execute(
         f"""SELECT min(published_at), max(published_at), count(DISTINCT published_at)
             FROM {record_source.name} WHERE status = 'active' AND loader LIKE ?""",
-        (f"{issue_loader}/%",),
+        (f"{issue_loader_name}/%",),
     ).fetchone()
-    issues_text = {0: None, 1: f"the issue of {first_day}"}.get(
+    issues_description = {0: None, 1: f"the issue of {first_day}"}.get(
         day_count, f"{day_count:,} issues from {first_day} to {last_day}"
     )
     db.execute(
         """UPDATE coverage SET complete_from = NULL, complete_up_to = NULL, known_by = ?
            WHERE source = ? AND (known_by IS NULL OR known_by <> 'sync')""",
-        (issues_text, record_source.name),
+        (issues_description, record_source.name),
     )
 
 
@@ -141,11 +149,11 @@ def _store_complete_dates(
     record_source: Source,
     complete_from: str | None,
     complete_up_to: str,
-    known_by: str,
+    evidence_text: str,
 ) -> None:
     """Store a later date than is known; never an earlier one."""
     db.execute(
         """UPDATE coverage SET complete_from = ?, complete_up_to = ?, known_by = ?
            WHERE source = ? AND (complete_up_to IS NULL OR complete_up_to < ?)""",
-        (complete_from, complete_up_to, known_by, record_source.name, complete_up_to),
+        (complete_from, complete_up_to, evidence_text, record_source.name, complete_up_to),
     )

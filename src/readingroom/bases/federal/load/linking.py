@@ -23,7 +23,7 @@ _SAME_RIN_SQL = """FROM regulations_dot_gov_dockets r
 
 
 _AGENCY_FORMAT_ID = "agencies/1"
-_UNCOMPARED_FIELDS = ("retrieved_at", "as_of", "documents")
+_UNCOMPARED_AGENCY_FIELDS = ("retrieved_at", "as_of", "documents")
 """Fields of an agency that every load may change without making it another one."""
 
 
@@ -32,15 +32,15 @@ def link_records(db: Database, name_index: NameIndex) -> None:
 
     Each part finds what is still missing, so that the next load repairs one that was killed.
     """
-    link_senators(db)
+    fill_in_bioguide_ids(db)
     fill_in_sponsors(db)
     mark_enacted_bills(db)
-    link_offices(db, name_index)
+    name_offices_after_members(db, name_index)
     link_rulemakings(db)
     register_agencies(db, name_index)
 
 
-def link_senators(db: Database) -> None:
+def fill_in_bioguide_ids(db: Database) -> None:
     """Fill in the Bioguide id where a vote has only the Senate's own id of a member."""
     db.execute(
         """UPDATE member_votes SET bioguide_id =
@@ -54,25 +54,25 @@ def mark_enacted_bills(db: Database) -> None:
 
     No text of a bill says so, and the newest one may be that which Congress passed.
     """
-    enacted_rows = db.execute(
+    enacted_bill_rows = db.execute(
         """SELECT b.id, b.record, l.id AS law_id, l.record ->> 'approved_at' AS approved_at
            FROM public_laws l JOIN bills b ON b.id = l.bill_id
            WHERE b.outcome IS NULL AND b.status = 'active' AND l.status = 'active'"""
     ).fetchall()
-    for enacted_row in enacted_rows:
-        bill_fields = from_json(enacted_row["record"]) | {
+    for enacted_bill_row in enacted_bill_rows:
+        bill_fields = from_json(enacted_bill_row["record"]) | {
             "stage": "law",
-            "stage_at": enacted_row["approved_at"],
+            "stage_at": enacted_bill_row["approved_at"],
             "outcome": "law",
-            "laws": [enacted_row["law_id"]],
+            "laws": [enacted_bill_row["law_id"]],
         }
         db.execute(
             "UPDATE bills SET record = ? WHERE id = ?",
-            (to_json(bill_fields).decode(), enacted_row["id"]),
+            (to_json(bill_fields).decode(), enacted_bill_row["id"]),
         )
 
 
-def link_offices(db: Database, name_index: NameIndex) -> None:
+def name_offices_after_members(db: Database, name_index: NameIndex) -> None:
     """Add members' names to their offices: the files of offices have only Bioguide ids."""
     unnamed_office_rows = db.execute(
         """SELECT o.id, l.record ->> 'name' || coalesce(' ' || o.city, '') AS form
@@ -100,12 +100,12 @@ def link_rulemakings(db: Database) -> None:
     )
 
 
-def register_agencies_of_older_records(place: FederalPlace) -> None:
+def register_agencies_of_older_records(records_place: FederalPlace) -> None:
     """Register the agencies of records that were loaded before there was a registry of them.
 
     Raise StorageFailed when the records cannot be used.
     """
-    with translate_errors(place), closing(connect(place, writing=True)) as db:
+    with translate_errors(records_place), closing(connect(records_place, writing=True)) as db:
         if lacks_agencies(db):
             with db.transaction():
                 db.execute("UPDATE generation SET value = value + 1")
@@ -131,7 +131,7 @@ def register_agencies(db: Database, name_index: NameIndex) -> None:
                ON CONFLICT (id) DO UPDATE SET record = excluded.record""",
             (agency.id, agency.model_dump_json(exclude={"loaded_up_to"}), _AGENCY_FORMAT_ID),
         )
-        if stored_agency and _is_same_agency(stored_agency, agency, *_UNCOMPARED_FIELDS):
+        if stored_agency and _is_same_agency(stored_agency, agency, *_UNCOMPARED_AGENCY_FIELDS):
             continue
         if stored_agency:
             name_index.delete_names(agency.id)
@@ -142,5 +142,5 @@ def register_agencies(db: Database, name_index: NameIndex) -> None:
 
 
 def _is_same_agency(stored_agency: Agency, agency: Agency, *ignored_fields: str) -> bool:
-    ignored_values = dict.fromkeys(ignored_fields)
-    return stored_agency.model_dump() | ignored_values == agency.model_dump() | ignored_values
+    blanked_fields = dict.fromkeys(ignored_fields)
+    return stored_agency.model_dump() | blanked_fields == agency.model_dump() | blanked_fields

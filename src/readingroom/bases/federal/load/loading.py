@@ -12,13 +12,13 @@ from readingroom.bases.federal.formats import (
     LOADERS,
     ListsAllCurrentMembers,
     Loader,
-    list_format_sources,
+    list_source_names_of_format,
 )
 from readingroom.bases.federal.formats.parts.files import (
     BAD_FILE_ERRORS,
     FileRef,
     find_files,
-    find_pdfs,
+    find_pdf_paths,
     split_zip_member,
 )
 from readingroom.bases.federal.load.batches import WriteResult
@@ -27,21 +27,21 @@ from readingroom.bases.federal.load.completeness import (
     UNUSED_PDF_REASON,
     FileKey,
     LoadedFiles,
-    find_left_out,
     is_probably_cut_short,
     list_ignored_files,
+    list_left_out_log_rows,
     make_cut_short_error,
 )
 from readingroom.bases.federal.load.read_ahead import (
+    ContentsReader,
     FileContents,
     PendingFile,
-    ReadContents,
     describe_error,
     make_pending_file,
-    parse_first_record,
     pause_garbage_collection,
     read_in_order,
     read_in_this_process,
+    start_parsing,
 )
 from readingroom.bases.federal.load.steps import EarlierStepRefused
 from readingroom.bases.federal.load.writer import Writer
@@ -96,19 +96,19 @@ class LoadOptions:
 
 
 def load(
-    place: FederalPlace,
+    records_place: FederalPlace,
     file_paths: Sequence[Path],
-    source: Source | None,
+    only_source: Source | None,
     report_progress: ReportProgressSync = no_progress_sync,
 ) -> LoadSummary:
     """Load files and folders into the federal database at a place."""
-    return _load(place, file_paths, source, report_progress, LoadOptions())
+    return _load_or_update(records_place, file_paths, only_source, report_progress, LoadOptions())
 
 
 def update(
-    place: FederalPlace,
+    records_place: FederalPlace,
     file_paths: Sequence[Path],
-    source: Source | None,
+    only_source: Source | None,
     report_progress: ReportProgressSync = no_progress_sync,
     *,
     may_drop_most: bool = False,
@@ -119,23 +119,26 @@ def update(
     `file_date` is the day the files were found to be the newest at their publisher.
     """
     load_options = LoadOptions(is_update=True, may_drop_most=may_drop_most, file_date=file_date)
-    return _load(place, file_paths, source, report_progress, load_options)
+    return _load_or_update(records_place, file_paths, only_source, report_progress, load_options)
 
 
-def _load(
-    place: FederalPlace,
+def _load_or_update(
+    records_place: FederalPlace,
     file_paths: Sequence[Path],
-    source: Source | None,
+    only_source: Source | None,
     report_progress: ReportProgressSync,
     load_options: LoadOptions,
 ) -> LoadSummary:
-    prepare_records(place)
-    loaders = [loader for loader in LOADERS if source is None or source.name in loader.sources]
+    prepare_records(records_place)
+    loaders = [
+        loader for loader in LOADERS if not only_source or only_source.name in loader.source_names
+    ]
     file_refs = list(find_files(file_paths, load_options.file_date))
-    pdf_paths = list(find_pdfs(file_paths)) if source is None or source.name == "saps" else []
+    reads_statements = only_source is None or only_source.name == "saps"
+    pdf_paths = list(find_pdf_paths(file_paths)) if reads_statements else []
     with (
-        translate_errors(place),
-        closing(connect(place, writing=True)) as db,
+        translate_errors(records_place),
+        closing(connect(records_place, writing=True)) as db,
         # One thread, so that commits stay in their order.
         ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):
@@ -159,8 +162,8 @@ class _LoadRun:
         self._load_options = load_options
         self._writer = writer
         self._loaded_files = LoadedFiles(db)
-        writer.on_transaction = self._loaded_files.read_new
-        self._paths_loaded_beside: set[str] = set()
+        writer.on_transaction = self._loaded_files.read_new_log_rows
+        self._concurrently_loaded_paths: set[str] = set()
         self._loaders = loaders
         self._report_progress = report_progress
         self._is_every_format_read = len(loaders) == len(LOADERS)
@@ -170,17 +173,15 @@ class _LoadRun:
         self.summary = LoadSummary()
 
     def load_files(self, file_refs: Sequence[FileRef], pdf_paths: Sequence[str]) -> LoadSummary:
-        started_at, last_change_number = (
-            clock.format_now(),
-            changes.read_last_change_number(self._db),
-        )
+        started_at = clock.format_now()
+        last_change_number = changes.read_last_change_number(self._db)
         pending_files = self._sort_files_by_loader(file_refs)
         with self._writer.commit_at_end(), pause_garbage_collection():
-            self._load_all(pending_files)
+            self._load_all_files(pending_files)
         with self._writer.transaction():
-            self._log_ignored(pdf_paths)
+            self._log_ignored_files(pdf_paths)
             if self._load_options.is_update:
-                self._withdraw_left_out(pending_files, started_at)
+                self._withdraw_gone_files(pending_files, started_at)
             # After all files: what is linked may have come in either order.
             self._writer.link_records()
             self._writer.update_source_counts()
@@ -202,16 +203,17 @@ class _LoadRun:
         }
         pending_files = [make_pending_file(file_ref, self._loaders) for file_ref in file_refs]
         return sorted(
-            pending_files, key=lambda file: rank_by_loader.get(file.loader, len(rank_by_loader))
+            pending_files,
+            key=lambda file: rank_by_loader.get(file.loader, len(rank_by_loader)),
         )
 
-    def _load_all(self, pending_files: Sequence[PendingFile]) -> None:
+    def _load_all_files(self, pending_files: Sequence[PendingFile]) -> None:
         self.summary.files = len(pending_files)
         for file_number, (pending_file, read_contents) in enumerate(
             read_in_order(
                 pending_files,
-                self._is_needed,
-                with_columns=self._db.dialect.engine == "postgres",
+                self._needs_contents,
+                includes_column_values=self._db.dialect.engine == "postgres",
             ),
             start=1,
         ):
@@ -219,67 +221,67 @@ class _LoadRun:
                 file_number, len(pending_files), Path(pending_file.file_ref.path).name
             )
             self._load_file(pending_file, read_contents)
-            self._repeat_files()
+            self._reload_queued_files()
         while True:
             self._writer.commit()
             self._writer.wait_for_commit()
             if not self._undone_files:
                 return
-            self._plan_repeats()
-            self._repeat_files()
+            self._queue_files_again()
+            self._reload_queued_files()
 
-    def _plan_repeats(self, *interrupted_files: PendingFile) -> None:
+    def _queue_files_again(self, *interrupted_files: PendingFile) -> None:
         """Have files loaded again, in their order, before any other."""
         self._files_to_repeat[:0] = [*self._undone_files, *interrupted_files]
         self._undone_files.clear()
 
-    def _repeat_files(self) -> None:
+    def _reload_queued_files(self) -> None:
         while self._files_to_repeat:
             pending_file = self._files_to_repeat.pop(0)
             self._load_file(pending_file, partial(read_in_this_process, pending_file))
 
-    def _is_needed(self, pending_file: PendingFile) -> bool:
+    def _needs_contents(self, pending_file: PendingFile) -> bool:
         """Whether the contents of a file will be written: it is new, or may say what is gone."""
         if pending_file.loader is None:
             return False
         file_key = (pending_file.sha256, pending_file.loader.format_id)
-        return file_key not in self._loaded_files or self._is_applied_again(pending_file.loader)
+        return file_key not in self._loaded_files or self._reapplies_format(pending_file.loader)
 
-    def _is_applied_again(self, loader: Loader) -> bool:
+    def _reapplies_format(self, loader: Loader) -> bool:
         """Whether an update applies files of this format even if they were loaded before.
 
         A complete file may return to what it said before the last one.
         """
-        is_complete = bool(loader.complete_for_columns) or isinstance(
+        is_complete_format = bool(loader.complete_for_columns) or isinstance(
             loader, ListsAllCurrentMembers
         )
-        return self._load_options.is_update and is_complete
+        return self._load_options.is_update and is_complete_format
 
-    def _load_file(self, pending_file: PendingFile, read_contents: ReadContents) -> None:
+    def _load_file(self, pending_file: PendingFile, read_contents: ContentsReader) -> None:
         try:
             file_outcome = self._read_or_log_failure(pending_file, read_contents)
         except EarlierStepRefused:
             self._writer.wait_for_commit()
-            self._plan_repeats(pending_file)
+            self._queue_files_again(pending_file)
             return
         if file_outcome != "failed":
             self._count_outcome(pending_file, file_outcome, 1)
 
-    def _read_or_log_failure(self, pending_file: PendingFile, read_contents: ReadContents) -> str:
+    def _read_or_log_failure(self, pending_file: PendingFile, read_contents: ContentsReader) -> str:
         try:
-            return self._read_and_write(pending_file, read_contents)
+            return self._read_and_write_file(pending_file, read_contents)
         except BAD_FILE_ERRORS as error:
             self._log_failure(pending_file, describe_error(error))
             return "failed"
 
-    def _commit_so_far(self) -> None:
+    def _commit_earlier_steps(self) -> None:
         if self._writer.commit():
             raise EarlierStepRefused
 
-    def _read_and_write(self, pending_file: PendingFile, read_contents: ReadContents) -> str:
+    def _read_and_write_file(self, pending_file: PendingFile, read_contents: ContentsReader) -> str:
         """Write what a file says; return the count of the summary that it belongs to."""
         if not pending_file.may_be_read_ahead:
-            self._commit_so_far()  # others may write while this is read, which can take long
+            self._commit_earlier_steps()  # others may write while this is read, which can take long
         file_contents = read_contents()
         file_folder = Path(pending_file.file_ref.path).parent
         self._companion_paths.update(
@@ -291,53 +293,51 @@ class _LoadRun:
             return "ignored"
         file_key = (file_contents.combined_sha256, pending_file.loader.format_id)
         was_loaded_before = file_key in self._loaded_files
-        if was_loaded_before and not self._is_applied_again(pending_file.loader):
-            self._settle_copy(file_key)
+        if was_loaded_before and not self._reapplies_format(pending_file.loader):
+            self._ensure_copy_is_loaded(file_key)
             return self._note_unchanged(pending_file, file_key)
-        parsed_records = parse_first_record(file_contents.parsed_entries)
-        with self._writer.file_savepoint() as step:
+        parsed_records = start_parsing(file_contents.parsed_entries)
+        with self._writer.file_savepoint() as file_step:
             # Another load may have loaded it while this one waited for its turn.
             if not was_loaded_before and file_key in self._loaded_files:
-                step.on_undone = partial(self._forget_outcome, pending_file, "unchanged")
+                file_step.on_undone = partial(self._uncount_outcome, pending_file, "unchanged")
                 return self._note_unchanged(pending_file, file_key)
             write_result = self._write_records(
                 pending_file.loader, parsed_records, file_contents.read_at
             )
-            if (
-                was_loaded_before
-                and not write_result.changed_count
-                and not write_result.withdrawn_count
+            if was_loaded_before and not (
+                write_result.changed_count or write_result.withdrawn_count
             ):
-                step.on_undone = partial(self._forget_outcome, pending_file, "unchanged")
+                file_step.on_undone = partial(self._uncount_outcome, pending_file, "unchanged")
                 return "unchanged"
             self._log_loaded(pending_file, pending_file.loader, file_contents, write_result)
-            taken_back = (pending_file, None if was_loaded_before else file_key, write_result)
-            step.on_refused = partial(self._count_as_failed, *taken_back)
-            step.on_undone = partial(self._take_back, *taken_back)
-        self._loaded_files.add(file_key)
+            undo_arguments = (pending_file, None if was_loaded_before else file_key, write_result)
+            file_step.on_refused = partial(self._count_as_failed, *undo_arguments)
+            file_step.on_undone = partial(self._uncount_loaded_file, *undo_arguments)
+        self._loaded_files.add_file(file_key)
         self.summary.incomplete += [
-            {"file": pending_file.file_ref.path, "problem": problem}
-            for problem in write_result.problems
+            {"file": pending_file.file_ref.path, "problem": problem_message}
+            for problem_message in write_result.problem_messages
         ]
         self.summary.records += write_result.record_count
         self.summary.changed += write_result.changed_count
         return "loaded"
 
-    def _settle_copy(self, file_key: FileKey) -> None:
+    def _ensure_copy_is_loaded(self, file_key: FileKey) -> None:
         """Be sure that a file like this one is loaded: one of this load may yet be refused."""
-        self._commit_so_far()  # others may write while files are passed over
-        if self._loaded_files.is_unsettled(file_key):
+        self._commit_earlier_steps()  # others may write while files are passed over
+        if self._loaded_files.is_uncommitted(file_key):
             if self._writer.wait_for_commit() or file_key not in self._loaded_files:
                 raise EarlierStepRefused
-            self._loaded_files.settle()
+            self._loaded_files.mark_all_committed()
 
     def _note_unchanged(self, pending_file: PendingFile, file_key: FileKey) -> str:
-        if self._loaded_files.was_loaded_beside(file_key):
-            self._paths_loaded_beside.add(pending_file.file_ref.path)
-            self.summary.loaded_beside = len(self._paths_loaded_beside)
+        if self._loaded_files.was_loaded_concurrently(file_key):
+            self._concurrently_loaded_paths.add(pending_file.file_ref.path)
+            self.summary.loaded_beside = len(self._concurrently_loaded_paths)
         return "unchanged"
 
-    def _take_back(
+    def _uncount_loaded_file(
         self,
         pending_file: PendingFile,
         new_file_key: tuple[str, str] | None,
@@ -345,17 +345,17 @@ class _LoadRun:
     ) -> None:
         """Take a file out of the summary, which is to be loaded again."""
         if new_file_key:
-            self._loaded_files.discard(new_file_key)
+            self._loaded_files.discard_file(new_file_key)
         self.summary.incomplete = [
-            entry
-            for entry in self.summary.incomplete
-            if entry["file"] != pending_file.file_ref.path
+            incomplete_entry
+            for incomplete_entry in self.summary.incomplete
+            if incomplete_entry["file"] != pending_file.file_ref.path
         ]
         self.summary.records -= write_result.record_count
         self.summary.changed -= write_result.changed_count
-        self._forget_outcome(pending_file, "loaded")
+        self._uncount_outcome(pending_file, "loaded")
 
-    def _forget_outcome(self, pending_file: PendingFile, file_outcome: str) -> None:
+    def _uncount_outcome(self, pending_file: PendingFile, file_outcome: str) -> None:
         self._count_outcome(pending_file, file_outcome, -1)
         self._undone_files.append(pending_file)
 
@@ -373,7 +373,7 @@ class _LoadRun:
         error: Exception,
     ) -> None:
         """Count a file as failed that was counted as loaded, before the database refused it."""
-        self._take_back(pending_file, new_file_key, write_result)
+        self._uncount_loaded_file(pending_file, new_file_key, write_result)
         self._undone_files.remove(pending_file)
         self._log_failure(pending_file, describe_error(error))
 
@@ -385,7 +385,7 @@ class _LoadRun:
         # An older edition of a file says nothing about what is gone from the newest.
         if loader.complete_for_columns and not write_result.has_older_revision:
             for source_name, current_ids in write_result.ids_by_source.items():
-                write_result.withdrawn_count += self._writer.withdraw_missing(
+                write_result.withdrawn_count += self._writer.withdraw_missing_records(
                     SOURCES_BY_NAME[source_name],
                     loader.format_id,
                     loader.complete_for_columns,
@@ -394,9 +394,9 @@ class _LoadRun:
                     may_drop_most=may_drop_most,
                 )
         if self._load_options.is_update and isinstance(loader, ListsAllCurrentMembers):
-            record_source = SOURCES_BY_NAME[loader.current_source]
+            record_source = SOURCES_BY_NAME[loader.current_source_name]
             current_ids = write_result.ids_by_source.get(record_source.name, set())
-            write_result.changed_count += self._writer.retire_missing(
+            write_result.changed_count += self._writer.retire_missing_members(
                 record_source, current_ids, read_at, may_drop_most=may_drop_most
             )
         return write_result
@@ -408,17 +408,17 @@ class _LoadRun:
         file_contents: FileContents,
         write_result: WriteResult,
     ) -> None:
-        self._writer.log_file(
+        self._writer.log_file_outcome(
             file_contents.read_at,
             pending_file.file_ref.path,
             file_contents.combined_sha256,
             loader.format_id,
             "loaded",
             write_result,
-            "; ".join(write_result.problems) or None,
+            "; ".join(write_result.problem_messages) or None,
         )
 
-    def _log_ignored(self, pdf_paths: Sequence[str]) -> None:
+    def _log_ignored_files(self, pdf_paths: Sequence[str]) -> None:
         """Log the files that were not used, each once, with what to do about it."""
         self.summary.unused_pdfs = [
             ignored_path
@@ -431,7 +431,7 @@ class _LoadRun:
         logged_file_reasons = {(row["file"], row["error"]) for row in list_ignored_files(self._db)}
         for ignored_path, ignore_reason in reason_by_path.items():
             if (ignored_path, ignore_reason) not in logged_file_reasons:
-                self._writer.log_file(
+                self._writer.log_file_outcome(
                     clock.format_now(),
                     ignored_path,
                     "",
@@ -443,9 +443,9 @@ class _LoadRun:
 
     def _log_failure(self, pending_file: PendingFile, failure_message: str) -> None:
         format_id = pending_file.loader.format_id if pending_file.loader else None
-        with self._writer.file_savepoint() as step:
-            step.on_undone = partial(self._forget_failure, pending_file)
-            self._writer.log_file(
+        with self._writer.file_savepoint() as file_step:
+            file_step.on_undone = partial(self._uncount_failure, pending_file)
+            self._writer.log_file_outcome(
                 clock.format_now(),
                 pending_file.file_ref.path,
                 pending_file.sha256,
@@ -454,44 +454,46 @@ class _LoadRun:
                 WriteResult(),
                 failure_message,
             )
-        self._add_error(pending_file.file_ref.path, failure_message)
+        self._add_failed_file(pending_file.file_ref.path, failure_message)
 
-    def _forget_failure(self, pending_file: PendingFile) -> None:
+    def _uncount_failure(self, pending_file: PendingFile) -> None:
         """Take a failure out of the summary, whose file is to be read again."""
         self.summary.errors = [
-            entry for entry in self.summary.errors if entry["file"] != pending_file.file_ref.path
+            failure
+            for failure in self.summary.errors
+            if failure["file"] != pending_file.file_ref.path
         ]
-        self._forget_outcome(pending_file, "failed")
+        self._uncount_outcome(pending_file, "failed")
 
-    def _add_error(self, file_path: str, error_message: str) -> None:
+    def _add_failed_file(self, file_path: str, error_message: str) -> None:
         self.summary.failed += 1
         self.summary.errors.append({"file": file_path, "error": error_message})
 
-    def _withdraw_left_out(self, pending_files: Sequence[PendingFile], started_at: str) -> None:
+    def _withdraw_gone_files(self, pending_files: Sequence[PendingFile], started_at: str) -> None:
         """Withdraw the records of files that an official zip held before and no longer holds."""
-        members_by_zip: dict[str, set[str]] = {}
+        member_names_by_zip: dict[str, set[str]] = {}
         pending_hashes = {pending_file.sha256 for pending_file in pending_files}
         for pending_file in pending_files:
             if zip_and_member := split_zip_member(pending_file.file_ref.path):
-                members_by_zip.setdefault(zip_and_member[0], set()).add(zip_and_member[1])
-        for zip_path, member_names in members_by_zip.items():
+                member_names_by_zip.setdefault(zip_and_member[0], set()).add(zip_and_member[1])
+        for zip_path, member_names in member_names_by_zip.items():
             # A file that is here under another name has only moved.
-            left_out_rows = [
+            left_out_log_rows = [
                 log_row
-                for log_row in find_left_out(self._db, zip_path, member_names)
+                for log_row in list_left_out_log_rows(self._db, zip_path, member_names)
                 if log_row["sha256"] not in pending_hashes
             ]
             if (
-                is_probably_cut_short(left_out_rows, member_names)
+                is_probably_cut_short(left_out_log_rows, member_names)
                 and not self._load_options.may_drop_most
             ):
-                self._add_error(
+                self._add_failed_file(
                     zip_path,
-                    describe_error(make_cut_short_error("files", left_out_rows, member_names)),
+                    describe_error(make_cut_short_error("files", left_out_log_rows, member_names)),
                 )
                 continue
-            for log_row in left_out_rows:
-                for source_name in list_format_sources(log_row["loader"]):
+            for log_row in left_out_log_rows:
+                for source_name in list_source_names_of_format(log_row["loader"]):
                     record_source = SOURCES_BY_NAME[source_name]
                     self._writer.withdraw_file(record_source, log_row["sha256"], started_at)
                 self._writer.forget_file(log_row["file"])

@@ -7,7 +7,7 @@ from functools import partial
 
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.entries import AnyRecord
-from readingroom.bases.federal.search.full_text import find_name_index_statement
+from readingroom.bases.federal.search.full_text import find_name_index_insert_sql
 from readingroom.storage.database import Database
 
 _MAX_SHORT_TITLES = 500
@@ -27,11 +27,11 @@ class _WaitingName:
     source_name: str
     folded_words: Sequence[str]
     record_id: str
-    form: str
+    spelling: str
     """The name as the record spells it."""
 
     @property
-    def folded(self) -> str:
+    def folded_name(self) -> str:
         """The name as names are compared."""
         return fold.pad_words(self.folded_words)
 
@@ -45,7 +45,7 @@ class NameIndex:
     def __init__(self, db: Database) -> None:
         self._db = db
         # Apart from the table of names, for the reason that `SearchIndex.index_new_passages` gives.
-        self._index_sql = find_name_index_statement(db)
+        self._index_sql = find_name_index_insert_sql(db)
         self._waiting_names: list[_WaitingName] = []
 
     def put_names(self, record: AnyRecord, record_names: Sequence[str]) -> None:
@@ -60,46 +60,52 @@ class NameIndex:
     def write_names(self) -> int:
         """Write the names that wait, equal ones once; return how many there are."""
         waiting_names, self._waiting_names = self._waiting_names, []
-        names_by_source: dict[str, list[_WaitingName]] = {}
+        waiting_names_by_source: dict[str, list[_WaitingName]] = {}
         for waiting_name in waiting_names:
-            names_by_source.setdefault(waiting_name.source_name, []).append(waiting_name)
-        for source_name, source_names in names_by_source.items():
-            self._db.run_in_background(partial(self._write_source_names, source_name, source_names))
+            waiting_names_by_source.setdefault(waiting_name.source_name, []).append(waiting_name)
+        for source_name, names_of_source in waiting_names_by_source.items():
+            self._db.run_in_background(
+                partial(self._write_source_names, source_name, names_of_source)
+            )
         return len(waiting_names)
 
     def _write_source_names(self, source_name: str, waiting_names: Sequence[_WaitingName]) -> None:
         row_number_by_name = self._read_row_numbers(
-            source_name, {name.folded for name in waiting_names}
+            source_name, {waiting_name.folded_name for waiting_name in waiting_names}
         )
         newest_row_number = self._read_newest_row_number(source_name)
         name_rows: list[tuple[int, str, str, str]] = []
-        form_by_key: dict[tuple[int, str], str] = {}
-        last_number_before = newest_row_number
+        spelling_by_row_and_record: dict[tuple[int, str], str] = {}
+        last_row_number_before = newest_row_number
         for waiting_name in waiting_names:
-            folded_name = waiting_name.folded
+            folded_name = waiting_name.folded_name
             if folded_name not in row_number_by_name:
                 newest_row_number += 1
                 row_number_by_name[folded_name] = newest_row_number
-                initials = fold.sort_initials(waiting_name.folded_words)
-                name_rows.append((newest_row_number, source_name, folded_name, initials))
-            form_key = (row_number_by_name[folded_name], waiting_name.record_id)
-            form_by_key.setdefault(form_key, waiting_name.form)
+                sorted_initials = fold.join_sorted_initials(waiting_name.folded_words)
+                name_rows.append((newest_row_number, source_name, folded_name, sorted_initials))
+            row_and_record = (row_number_by_name[folded_name], waiting_name.record_id)
+            spelling_by_row_and_record.setdefault(row_and_record, waiting_name.spelling)
         self._db.executemany(
             "INSERT INTO names (name_row, source, folded, initials) VALUES (?, ?, ?, ?)", name_rows
         )
-        insert_form_sql = "INSERT INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)"
+        insert_spelling_sql = "INSERT INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)"
         for is_new_name, conflict_sql in ((True, ""), (False, " ON CONFLICT DO NOTHING")):
             self._db.executemany(
-                insert_form_sql + conflict_sql,
+                insert_spelling_sql + conflict_sql,
                 [
-                    (*form_key, form)
-                    for form_key, form in form_by_key.items()
-                    if (form_key[0] > last_number_before) is is_new_name
+                    (*row_and_record, spelling)
+                    for row_and_record, spelling in spelling_by_row_and_record.items()
+                    if (row_and_record[0] > last_row_number_before) is is_new_name
                 ],
             )
         if self._index_sql:
             self._db.executemany(
-                self._index_sql, [(name_row, folded) for name_row, _, folded, _ in name_rows]
+                self._index_sql,
+                [
+                    (name_row_number, folded_text)
+                    for name_row_number, _, folded_text, _ in name_rows
+                ],
             )
 
     def _read_row_numbers(self, source_name: str, folded_names: Set[str]) -> dict[str, int]:
@@ -112,10 +118,10 @@ class NameIndex:
 
     def _read_newest_row_number(self, source_name: str) -> int:
         """Return the newest row in the range of a source: each has its own."""
-        first_row_number = fold.get_first_name_row(source_name)
+        first_row_number = fold.get_first_name_id(source_name)
         (newest_row_number,) = self._db.execute(
             "SELECT coalesce(max(name_row), ?) FROM names WHERE name_row BETWEEN ? AND ?",
-            (first_row_number, first_row_number, first_row_number + fold.MAX_ROWS_PER_SOURCE),
+            (first_row_number, first_row_number, first_row_number + fold.MAX_NAMES_PER_SOURCE),
         ).fetchone()
         return int(newest_row_number)
 
@@ -132,6 +138,6 @@ class NameIndex:
             name_rows,
         )
 
-    def discard(self) -> None:
+    def discard_names(self) -> None:
         """Drop the names that wait: the transaction is rolled back."""
         self._waiting_names.clear()

@@ -40,7 +40,7 @@ _MIN_COUNTED_BYTES = 64 * 1024
 _MIN_LOAD_BYTES = 8 * 1024 * 1024
 """A smaller load would be over by the time a second process had started."""
 
-_COMPRESSED_MAGIC = (b"PK\x03\x04", b"\x1f\x8b")
+_COMPRESSION_MAGIC_BYTES = (b"PK\x03\x04", b"\x1f\x8b")
 """How zips and gzips begin: one inside another may show the first lines of what it holds."""
 
 
@@ -77,15 +77,15 @@ class FileContents:
     """The names of the files next to it that were read with it."""
 
 
-ReadContents = Callable[[], FileContents]
-IsNeeded = Callable[[PendingFile], bool]
+ContentsReader = Callable[[], FileContents]
+NeedsContents = Callable[[PendingFile], bool]
 
 
 def make_pending_file(file_ref: FileRef, loaders: Sequence[Loader]) -> PendingFile:
     """Find the loader of a file; one that cannot be opened is reported when it is read."""
     with suppress(*BAD_FILE_ERRORS):
-        file_start = file_ref.start
-        if not file_start.head.startswith(_COMPRESSED_MAGIC):
+        file_start = file_ref.file_start
+        if not file_start.first_bytes.startswith(_COMPRESSION_MAGIC_BYTES):
             return PendingFile(
                 file_ref,
                 next((loader for loader in loaders if loader.recognizes_file(file_start)), None),
@@ -94,12 +94,15 @@ def make_pending_file(file_ref: FileRef, loaders: Sequence[Loader]) -> PendingFi
 
 
 def read_in_order(
-    pending_files: Sequence[PendingFile], is_needed: IsNeeded, *, with_columns: bool = False
-) -> Iterator[tuple[PendingFile, ReadContents]]:
+    pending_files: Sequence[PendingFile],
+    needs_contents: NeedsContents,
+    *,
+    includes_column_values: bool = False,
+) -> Iterator[tuple[PendingFile, ContentsReader]]:
     """Yield each file with a function that returns its contents, or raises what is wrong with it.
 
-    `is_needed` says, of a file whose hash is known, whether its contents will be asked for. With
-    `with_columns` records that are packed have the values of their columns beside them.
+    `needs_contents` says, of a file whose hash is known, whether its contents will be asked for.
+    With `includes_column_values` packed records have the values of their columns beside them.
     """
     if not _is_worth_a_process(pending_files):
         yield from (
@@ -107,9 +110,9 @@ def read_in_order(
             for pending_file in pending_files
         )
         return
-    with closing(_ReadAhead(pending_files, is_needed, with_columns)) as read_ahead:
+    with closing(_ReadAhead(pending_files, needs_contents, includes_column_values)) as read_ahead:
         for file_index, pending_file in enumerate(pending_files):
-            yield pending_file, partial(read_ahead.read_next, file_index)
+            yield pending_file, partial(read_ahead.read_file_at, file_index)
 
 
 def describe_error(error: BaseException) -> str:
@@ -132,7 +135,7 @@ def pause_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def parse_first_record(
+def start_parsing(
     parsed_records: Iterable[ParsedRecord | FileProblem],
 ) -> Iterator[ParsedRecord | FileProblem]:
     """Return the same entries after parsing the first.
@@ -202,11 +205,14 @@ class _ReadAhead:
     """
 
     def __init__(
-        self, pending_files: Sequence[PendingFile], is_needed: IsNeeded, with_columns: bool
+        self,
+        pending_files: Sequence[PendingFile],
+        needs_contents: NeedsContents,
+        includes_column_values: bool,
     ) -> None:
         self._pending_files = pending_files
-        self._is_needed = is_needed
-        self._with_columns = with_columns
+        self._needs_contents = needs_contents
+        self._includes_column_values = includes_column_values
         self._ahead_by_index: dict[int, _FileAhead] = {}
         self._bytes_ahead = 0
         self._next_index = 0
@@ -214,7 +220,7 @@ class _ReadAhead:
         self._pool: ProcessPoolExecutor | None = None
         self._has_pool_failed = False
 
-    def read_next(self, file_index: int) -> FileContents:
+    def read_file_at(self, file_index: int) -> FileContents:
         self._queue_next_files(file_index)
         pending_file, file_ahead = (
             self._pending_files[file_index],
@@ -223,7 +229,7 @@ class _ReadAhead:
         if file_ahead is None:
             return read_in_this_process(pending_file)
         self._bytes_ahead -= file_ahead.counted_bytes
-        if file_ahead.parsing_future is None and self._is_needed(pending_file):
+        if file_ahead.parsing_future is None and self._needs_contents(pending_file):
             return read_in_this_process(pending_file)  # the same one before it was refused since
         if file_ahead.parsing_future is None or pending_file.loader is None:
             return FileContents(clock.format_now(), pending_file.sha256, ())
@@ -247,7 +253,7 @@ class _ReadAhead:
         pending_file.sha256 = raw_file.sha256
         parsing_future = (
             self._submit_parsing(pending_file.loader, raw_file)
-            if pending_file.loader and self._is_needed(pending_file)
+            if pending_file.loader and self._needs_contents(pending_file)
             else None
         )
         counted_bytes = max(len(raw_file.data), _MIN_COUNTED_BYTES)
@@ -260,7 +266,9 @@ class _ReadAhead:
                 1, _choose_process_context(), _start_worker
             )
             with shield_new_processes():
-                return self._pool.submit(_parse_all, loader, raw_file, self._with_columns)
+                return self._pool.submit(
+                    _parse_in_worker, loader, raw_file, self._includes_column_values
+                )
         except (OSError, RuntimeError) as error:  # no process could be started, or it was killed
             self._has_pool_failed = True
             failed_future: Future[FileContents | str] = Future()
@@ -272,7 +280,9 @@ class _ReadAhead:
         try:
             contents_or_error = file_ahead.parsing_future.result()
         except Exception:  # if it is a bug of ours, parsing here raises it with its traceback
-            contents_or_error = _parse_all(loader, file_ahead.raw_file, self._with_columns)
+            contents_or_error = _parse_in_worker(
+                loader, file_ahead.raw_file, self._includes_column_values
+            )
         if isinstance(contents_or_error, str):
             raise UnreadableFile(contents_or_error)
         return contents_or_error
@@ -299,23 +309,27 @@ def _start_worker() -> None:
 
 
 def _exit_with_parent() -> None:
-    if loading_process := parent_process():
-        loading_process.join()
+    if main_process := parent_process():
+        main_process.join()
     os._exit(1)  # a pool's worker would wait for ever for a parent that was killed
 
 
-def _parse_all(loader: Loader, raw_file: RawFile, with_columns: bool) -> FileContents | str:
+def _parse_in_worker(
+    loader: Loader, raw_file: RawFile, includes_column_values: bool
+) -> FileContents | str:
     read_at = clock.format_now()
     try:
         file_stamp = FileStamp(read_at, raw_file.sha256, raw_file.file_date)
-        parsed_records = list(_pack_records(loader.parse(raw_file, file_stamp), with_columns))
+        parsed_records = list(
+            _pack_records(loader.parse(raw_file, file_stamp), includes_column_values)
+        )
     except BAD_FILE_ERRORS as error:
         return describe_error(error)  # not every error can be pickled
     return FileContents(read_at, raw_file.sha256, parsed_records)
 
 
 def _pack_records(
-    parsed_entries: Iterable[ParsedRecord | FileProblem], with_columns: bool
+    parsed_entries: Iterable[ParsedRecord | FileProblem], includes_column_values: bool
 ) -> Iterator[ParsedRecord | FileProblem]:
     """Yield what a file says with its records packed, and each mention of a record once."""
     mentioned_ids: set[str] = set()
@@ -327,5 +341,5 @@ def _pack_records(
             if parsed_entry.record.id in mentioned_ids:
                 continue
             mentioned_ids.add(parsed_entry.record.id)
-        packed_record = PackedRecord.pack(parsed_entry.record, with_columns=with_columns)
+        packed_record = PackedRecord.pack(parsed_entry.record, with_columns=includes_column_values)
         yield replace(parsed_entry, record=packed_record)

@@ -13,34 +13,34 @@ _MERGED_LIST_FIELDS = ("short_titles",)
 """Fields to which another file adds."""
 
 
-def is_as_stored(stored_row: Row, record_json: str) -> bool:
+def is_same_as_stored(stored_row: Row, record_json: str) -> bool:
     """Whether a record is as stored, apart from when it was read and the date of its file."""
     stored_fields, parsed_fields = from_json(stored_row["record"]), from_json(record_json)
-    ignored_fields = {"retrieved_at": None, "as_of": None}
+    blanked_fields = {"retrieved_at": None, "as_of": None}
     return stored_row["status"] == "active" and bool(
-        stored_fields | ignored_fields == parsed_fields | ignored_fields
+        stored_fields | blanked_fields == parsed_fields | blanked_fields
     )
 
 
-def format_writer_mark(parsed_record: ParsedRecord, format_id: str) -> str:
+def format_loader_and_revision(parsed_record: ParsedRecord, format_id: str) -> str:
     """Return what is stored of a record's writer: loader, version and the source's revision."""
-    return "partial" if parsed_record.partial else f"{format_id}@{parsed_record.revision or ''}"
+    return "partial" if parsed_record.is_partial else f"{format_id}@{parsed_record.revision or ''}"
 
 
-def format_link_owner(parsed_record: ParsedRecord, format_id: str) -> str:
+def format_link_writer(parsed_record: ParsedRecord, format_id: str) -> str:
     """Return what is stored of a link's writer: the loader, and the part that it speaks for."""
     loader_name = format_id.partition("/")[0]
     # A file that knows only a part, such as one version of a text, speaks for that part alone.
     part_name = parsed_record.text.part if parsed_record.text else "listed"
-    return f"{loader_name}#{part_name}" if parsed_record.partial else loader_name
+    return f"{loader_name}#{part_name}" if parsed_record.is_partial else loader_name
 
 
-def is_stored_current(stored_row: Row, parsed_record: ParsedRecord, format_id: str) -> bool:
+def is_stored_up_to_date(stored_row: Row, parsed_record: ParsedRecord, format_id: str) -> bool:
     """Whether the stored record is the same, or a newer revision."""
     if stored_row["loader"] == "partial" or stored_row["status"] != "active":
         return False
     if (
-        stored_row["loader"] == format_writer_mark(parsed_record, format_id)
+        stored_row["loader"] == format_loader_and_revision(parsed_record, format_id)
         and stored_row["raw_sha256"] == parsed_record.record.raw_sha256
     ):
         return True
@@ -49,8 +49,10 @@ def is_stored_current(stored_row: Row, parsed_record: ParsedRecord, format_id: s
 
 def is_stored_newer(stored_row: Row | None, parsed_record: ParsedRecord, format_id: str) -> bool:
     """Whether the stored record is a newer revision of the same source."""
-    writer_format_id, _, revision = (stored_row["loader"] if stored_row else "").partition("@")
-    return writer_format_id == format_id and revision > (parsed_record.revision or "")
+    writer_format_id, _, stored_revision = (stored_row["loader"] if stored_row else "").partition(
+        "@"
+    )
+    return writer_format_id == format_id and stored_revision > (parsed_record.revision or "")
 
 
 def merge_fields(stored_fields: dict[str, Any], other_fields: dict[str, Any]) -> dict[str, Any]:
@@ -72,10 +74,10 @@ def merge_fields(stored_fields: dict[str, Any], other_fields: dict[str, Any]) ->
     merged_fields["cosponsor_count"] = max(
         stored_fields.get("cosponsor_count") or 0, other_fields.get("cosponsor_count") or 0
     )
-    if _rank_stage(other_fields.get("stage")) > _rank_stage(stored_fields.get("stage")):
+    if _rank_bill_stage(other_fields.get("stage")) > _rank_bill_stage(stored_fields.get("stage")):
         merged_fields |= {"stage": other_fields["stage"], "stage_at": other_fields.get("stage_at")}
     return merged_fields
 
 
-def _rank_stage(stage: str | None) -> int:
+def _rank_bill_stage(stage: str | None) -> int:
     return _BILL_STAGES.index(stage) if stage in _BILL_STAGES else -1

@@ -8,16 +8,21 @@ from itertools import chain
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema.columns import read_column_values
-from readingroom.bases.federal.schema.entries import AnyRecord, ParsedRecord, RecordText, SearchHead
+from readingroom.bases.federal.schema.entries import (
+    AnyRecord,
+    ParsedRecord,
+    RecordText,
+    SearchableFields,
+)
 from readingroom.bases.federal.schema.lengths import (
     MAX_FACET_BYTES,
     MAX_SEARCHED_CHARS,
-    check_id,
-    check_lengths,
-    cut_facet,
+    check_id_length,
+    check_value_lengths,
+    cut_facet_value,
 )
 from readingroom.bases.federal.schema.records import Record
-from readingroom.bases.federal.search.full_text import index_passages, prepare_passage_words
+from readingroom.bases.federal.search.full_text import index_passages, make_passage_words_writer
 from readingroom.engine.chunking import Span, split
 from readingroom.storage.database import Database, Row
 
@@ -29,9 +34,9 @@ PassageRow = tuple[int, str, str, str, str]
 class LastNumbers:
     """The numbers that were given last; the next ones follow."""
 
-    document: int = 0
-    chunk: int = 0
-    indexed_chunk: int = 0
+    document_number: int = 0
+    chunk_number: int = 0
+    indexed_chunk_number: int = 0
     """The last chunk whose words are in the full-text index."""
 
 
@@ -73,7 +78,7 @@ class SearchIndex:
             + len(self._new_facet_batch.rows)
         )
 
-    def start_after_newest(self) -> None:
+    def read_last_numbers(self) -> None:
         """Start a transaction after the newest document and the newest chunk."""
         chunk_number = self._read_newest_chunk_number()
         (document_number,) = self._db.execute(
@@ -87,21 +92,21 @@ class SearchIndex:
         row_count = sum(row_batch.write_rows() for row_batch in self._batches)
         if passage_rows and self._db.dialect.engine == "postgres":
             # Without reading them back: what is written is committed with its words.
-            copy_words = prepare_passage_words(
+            write_passage_words = make_passage_words_writer(
                 [(chunk_number, *field_texts) for chunk_number, _, *field_texts in passage_rows]
             )
-            self._db.run_in_background(partial(copy_words, self._db))
-            self.last_numbers.indexed_chunk = self.last_numbers.chunk
+            self._db.run_in_background(partial(write_passage_words, self._db))
+            self.last_numbers.indexed_chunk_number = self.last_numbers.chunk_number
         self._waiting_document_numbers.clear()
         return row_count
 
-    def discard(self) -> None:
+    def discard_rows(self) -> None:
         """Drop the rows that wait: the transaction is rolled back."""
         for row_batch in self._batches:
             row_batch.rows.clear()
         self._waiting_document_numbers.clear()
 
-    def _ensure_document(self, record: AnyRecord) -> int:
+    def _ensure_document_number(self, record: AnyRecord) -> int:
         """Return the document number of a record, created when it has none."""
         return self._find_document_number(record) or self._add_document(record)
 
@@ -114,17 +119,17 @@ class SearchIndex:
         return int(document_row["doc"]) if document_row else None
 
     def _add_document(self, record: AnyRecord) -> int:
-        self.last_numbers.document = document_number = self.last_numbers.document + 1
+        self.last_numbers.document_number = document_number = self.last_numbers.document_number + 1
         self._document_batch.rows.append(
             (document_number, record.id, record.source, record.published_at)
         )
         self._waiting_document_numbers[record.id] = document_number
         return document_number
 
-    def put_head(
+    def put_search_head(
         self,
         record: AnyRecord,
-        search_head: SearchHead,
+        searchable_fields: SearchableFields,
         parsed_record: ParsedRecord,
         stored_row: Row | None,
     ) -> None:
@@ -135,15 +140,21 @@ class SearchIndex:
             self._reset_date_and_facets(existing_document_number, record)
         document_number = existing_document_number or self._add_document(record)
         self._put_facets(
-            parsed_record.facets, document_number, is_new=existing_document_number is None
+            parsed_record.facets, document_number, is_new_document=existing_document_number is None
         )
         # Title and action stand in the first passage only: in each, they would count several times.
-        first_span, *other_spans = split(search_head.abstract) or [Span(0, 0)]
-        first_abstract = first_span.cut_from(search_head.abstract)
+        first_span, *other_spans = split(searchable_fields.abstract) or [Span(0, 0)]
+        first_abstract = first_span.cut_from(searchable_fields.abstract)
         passages = [
-            (first_span.start_offset, search_head.title, first_abstract, search_head.action, ""),
+            (
+                first_span.start_offset,
+                searchable_fields.title,
+                first_abstract,
+                searchable_fields.action,
+                "",
+            ),
             *(
-                (span.start_offset, "", span.cut_from(search_head.abstract), "", "")
+                (span.start_offset, "", span.cut_from(searchable_fields.abstract), "", "")
                 for span in other_spans
             ),
         ]
@@ -155,38 +166,42 @@ class SearchIndex:
         )
 
     def _put_facets(
-        self, facets: Mapping[str, Sequence[str]], document_number: int, *, is_new: bool
+        self, facets: Mapping[str, Sequence[str]], document_number: int, *, is_new_document: bool
     ) -> None:
         for facet_name, facet_values in facets.items():
             # Of several, some may be equal to a database that ignores the case of letters.
-            is_surely_new = is_new and len(facet_values) == 1
+            is_surely_new = is_new_document and len(facet_values) == 1
             row_batch = self._new_facet_batch if is_surely_new else self._facet_batch
             row_batch.rows += [
                 (facet_name, facet_value, document_number) for facet_value in facet_values
             ]
 
-    def add_to_head(
+    def add_titles_and_facets(
         self, parsed_record: ParsedRecord, published_at: str | None, other_titles: Sequence[str]
     ) -> None:
         """Write the head again with more titles; facets are added, and none is dropped."""
         record = parsed_record.record
         self.write_batches()
-        stored_rows = self._db.execute(
+        facet_rows = self._db.execute(
             "SELECT field, value FROM facets JOIN documents USING (doc) WHERE id = ?", (record.id,)
         ).fetchall()
         all_facets = {
             facet_name: list(facet_values)
             for facet_name, facet_values in parsed_record.facets.items()
         }
-        for stored_row in stored_rows:
-            all_facets.setdefault(stored_row["field"], []).append(stored_row["value"])
-        assert parsed_record.head is not None
-        title_lines = dict.fromkeys((*parsed_record.head.title.split("\n"), *other_titles))
-        search_head = replace(parsed_record.head, title="\n".join(title_lines))
-        stored_row = self._db.execute(
+        for facet_row in facet_rows:
+            all_facets.setdefault(facet_row["field"], []).append(facet_row["value"])
+        assert parsed_record.searchable_fields is not None
+        title_lines = dict.fromkeys(
+            (*parsed_record.searchable_fields.title.split("\n"), *other_titles)
+        )
+        searchable_fields = replace(parsed_record.searchable_fields, title="\n".join(title_lines))
+        document_row = self._db.execute(
             "SELECT doc FROM documents WHERE id = ?", (record.id,)
         ).fetchone()
-        self.put_head(record, search_head, replace(parsed_record, facets=all_facets), stored_row)
+        self.put_search_head(
+            record, searchable_fields, replace(parsed_record, facets=all_facets), document_row
+        )
         self._db.execute(
             "UPDATE documents SET published_at = ? WHERE id = ?", (published_at, record.id)
         )
@@ -218,12 +233,12 @@ class SearchIndex:
 
     def _read_chunks(self, document_number: int, part_name: str) -> dict[int, Row]:
         self.write_batches()
-        stored_rows = self._db.execute(
+        chunk_rows = self._db.execute(
             """SELECT ordinal, chunk, start, title, abstract, action, body
                FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
             (document_number, part_name),
         )
-        return {chunk_row["ordinal"]: chunk_row for chunk_row in stored_rows}
+        return {chunk_row["ordinal"]: chunk_row for chunk_row in chunk_rows}
 
     def _put_chunks(
         self,
@@ -246,8 +261,8 @@ class SearchIndex:
         self._drop_chunks(
             [
                 chunk_row["chunk"]
-                for row_ordinal, chunk_row in existing_row_by_ordinal.items()
-                if row_ordinal not in unchanged_ordinals
+                for passage_ordinal, chunk_row in existing_row_by_ordinal.items()
+                if passage_ordinal not in unchanged_ordinals
             ]
         )
         self._add_chunks(document_number, part_name, new_passage_by_ordinal.items())
@@ -264,12 +279,14 @@ class SearchIndex:
         self,
         document_number: int,
         part_name: str,
-        passages_with_ordinals: Iterable[tuple[int, PassageRow]],
+        ordinals_and_passages: Iterable[tuple[int, PassageRow]],
     ) -> None:
         """Add passages, each with its ordinal."""
-        for ordinal, passage in passages_with_ordinals:
-            self.last_numbers.chunk = chunk_number = self.last_numbers.chunk + 1
-            self._chunk_batch.rows.append((chunk_number, document_number, part_name, ordinal))
+        for passage_ordinal, passage in ordinals_and_passages:
+            self.last_numbers.chunk_number = chunk_number = self.last_numbers.chunk_number + 1
+            self._chunk_batch.rows.append(
+                (chunk_number, document_number, part_name, passage_ordinal)
+            )
             self._passage_batch.rows.append((chunk_number, *passage))
 
     def _read_newest_chunk_number(self) -> int:
@@ -285,16 +302,18 @@ class SearchIndex:
         taken back, so that one passage between two others would cost three times as much.
         """
         self.write_batches()
-        if self.last_numbers.indexed_chunk < self.last_numbers.chunk:
-            index_passages(self._db, self.last_numbers.indexed_chunk)
-        self.last_numbers.indexed_chunk = self.last_numbers.chunk
+        if self.last_numbers.indexed_chunk_number < self.last_numbers.chunk_number:
+            index_passages(self._db, self.last_numbers.indexed_chunk_number)
+        self.last_numbers.indexed_chunk_number = self.last_numbers.chunk_number
 
-    def put_text(
+    def put_text_version(
         self, record: AnyRecord, record_text: RecordText, format_id: str, stored_row: Row | None
     ) -> bool:
-        stored_parts = self._read_parts(record.id) if stored_row is not None else {}
+        hash_and_loader_by_part = (
+            self._read_stored_texts(record.id) if stored_row is not None else {}
+        )
         # A loader's name has its version: a newer one may read the same bytes in another way.
-        if stored_parts.get(record_text.part) == (record_text.raw_sha256, format_id):
+        if hash_and_loader_by_part.get(record_text.part) == (record_text.raw_sha256, format_id):
             return False
         self._db.insert_in_background(
             """INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -308,29 +327,28 @@ class SearchIndex:
                  record_text.body)
             ],
         )  # fmt: skip
-        is_only_part = stored_parts.keys() <= {record_text.part}
-        self._put_body(
-            self._ensure_document(record),
-            record_text.body if is_only_part else self._read_newest_text(record.id),
+        is_only_text = hash_and_loader_by_part.keys() <= {record_text.part}
+        self._index_text(
+            self._ensure_document_number(record),
+            record_text.body if is_only_text else self._read_newest_text(record.id),
             stored_row,
         )
         return True
 
-    def _read_parts(self, record_id: str) -> dict[str, tuple[str, str]]:
+    def _read_stored_texts(self, record_id: str) -> dict[str, tuple[str, str]]:
         """Return the hash and the loader of each text of a record, by part."""
-        stored_rows = self._db.execute(
+        text_rows = self._db.execute(
             "SELECT part, raw_sha256, loader FROM texts WHERE record_id = ?", (record_id,)
         )
         return {
-            part_row["part"]: (part_row["raw_sha256"], part_row["loader"])
-            for part_row in stored_rows
+            text_row["part"]: (text_row["raw_sha256"], text_row["loader"]) for text_row in text_rows
         }
 
-    def restore_body(self, record: AnyRecord, stored_row: Row) -> None:
+    def index_returned_text(self, record: AnyRecord, stored_row: Row) -> None:
         """Index the text of a record again that was withdrawn and has returned."""
-        if store.list_texts(self._db, record.id):
-            self._put_body(
-                self._ensure_document(record), self._read_newest_text(record.id), stored_row
+        if store.list_text_parts(self._db, record.id):
+            self._index_text(
+                self._ensure_document_number(record), self._read_newest_text(record.id), stored_row
             )
 
     def _read_newest_text(self, record_id: str) -> str:
@@ -342,12 +360,14 @@ class SearchIndex:
         ).fetchone()
         return str(newest_text_row["body"])
 
-    def _put_body(self, document_number: int, body_text: str, stored_row: Row | None) -> None:
+    def _index_text(self, document_number: int, body_text: str, stored_row: Row | None) -> None:
         passages = [
             (span.start_offset, "", "", "", span.cut_from(body_text)) for span in split(body_text)
         ]
-        existing_rows = self._read_chunks(document_number, "text") if stored_row is not None else {}
-        self._put_chunks(document_number, "text", passages, existing_rows)
+        existing_row_by_ordinal = (
+            self._read_chunks(document_number, "text") if stored_row is not None else {}
+        )
+        self._put_chunks(document_number, "text", passages, existing_row_by_ordinal)
 
 
 def cut_searched_values(parsed_record: ParsedRecord) -> tuple[ParsedRecord, list[str]]:
@@ -357,26 +377,31 @@ def cut_searched_values(parsed_record: ParsedRecord) -> tuple[ParsedRecord, list
     """
     record, cut_notes = parsed_record.record, list[str]()
     if isinstance(record, Record):  # else it was checked before it was packed
-        check_lengths(record.id, record.source, read_column_values(record))
+        check_value_lengths(record.id, record.source, read_column_values(record))
     for link in parsed_record.links:
-        check_id(link.id, record.id, "the id of a record that it names")
+        check_id_length(link.id, record.id, "the id of a record that it names")
     if parsed_record.text:
-        check_id(parsed_record.text.part, record.id, "the name of its text")
-    search_head, facets = parsed_record.head, parsed_record.facets
-    if search_head and max(len(search_head.title), len(search_head.action)) > MAX_SEARCHED_CHARS:
-        search_head = _cut_head(record.id, search_head, cut_notes)
+        check_id_length(parsed_record.text.part, record.id, "the name of its text")
+    searchable_fields, facets = parsed_record.searchable_fields, parsed_record.facets
+    if (
+        searchable_fields
+        and max(len(searchable_fields.title), len(searchable_fields.action)) > MAX_SEARCHED_CHARS
+    ):
+        searchable_fields = _cut_head(record.id, searchable_fields, cut_notes)
     # Letters are counted first, in passing: hardly any record has a value as long as that.
     if 4 * max(map(len, chain.from_iterable(facets.values())), default=0) > MAX_FACET_BYTES:
         facets = _cut_facets(record.id, facets, cut_notes)
     if cut_notes:
-        parsed_record = replace(parsed_record, head=search_head, facets=facets)
+        parsed_record = replace(parsed_record, searchable_fields=searchable_fields, facets=facets)
     return parsed_record, cut_notes
 
 
-def _cut_head(record_id: str, search_head: SearchHead, cut_notes: list[str]) -> SearchHead:
+def _cut_head(
+    record_id: str, searchable_fields: SearchableFields, cut_notes: list[str]
+) -> SearchableFields:
     for part_noun, part_text in (
-        ("title", search_head.title),
-        ("latest action", search_head.action),
+        ("title", searchable_fields.title),
+        ("latest action", searchable_fields.action),
     ):
         if len(part_text) > MAX_SEARCHED_CHARS:
             cut_notes.append(
@@ -384,9 +409,9 @@ def _cut_head(record_id: str, search_head: SearchHead, cut_notes: list[str]) -> 
                 f"whole and searched by its first {MAX_SEARCHED_CHARS:,}"
             )
     return replace(
-        search_head,
-        title=search_head.title[:MAX_SEARCHED_CHARS],
-        action=search_head.action[:MAX_SEARCHED_CHARS],
+        searchable_fields,
+        title=searchable_fields.title[:MAX_SEARCHED_CHARS],
+        action=searchable_fields.action[:MAX_SEARCHED_CHARS],
     )
 
 
@@ -395,7 +420,7 @@ def _cut_facets(
 ) -> dict[str, Sequence[str]]:
     searched_facets: dict[str, Sequence[str]] = {}
     for facet_name, facet_values in facets.items():
-        searched_facets[facet_name] = [cut_facet(facet_value) for facet_value in facet_values]
+        searched_facets[facet_name] = [cut_facet_value(facet_value) for facet_value in facet_values]
         longest_value = max(facet_values, key=len, default="")
         if searched_facets[facet_name] != list(facet_values):
             cut_notes.append(

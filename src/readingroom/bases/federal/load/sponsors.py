@@ -13,10 +13,10 @@ def fill_in_sponsors(db: Database) -> None:
     """Fill in who sponsored such bills, from the members that are loaded by now."""
     member_cache: dict[str, MemberFields | None] = {}
     # Only these have no outcome, unless their law is loaded; an index has that column.
-    unnamed_bill_rows = db.execute(
+    bills_without_party = db.execute(
         "SELECT id FROM bills WHERE party IS NULL AND (outcome IS NULL OR outcome = 'law')"
     ).fetchall()
-    for bill_row in unnamed_bill_rows:
+    for bill_row in bills_without_party:
         _name_sponsors_of_bill(db, bill_row["id"], member_cache)
 
 
@@ -29,8 +29,8 @@ def _name_sponsors_of_bill(
         return
     introduced_on = bill_fields.get("introduced_at") or bill_fields.get("published_at") or ""
     named_sponsors = [
-        _name_person(db, person, introduced_on, member_cache)
-        for person in bill_fields.get("sponsors") or ()
+        _name_person(db, person_fields, introduced_on, member_cache)
+        for person_fields in bill_fields.get("sponsors") or ()
     ]
     if named_sponsors and named_sponsors != bill_fields["sponsors"]:
         bill_fields["sponsors"] = named_sponsors
@@ -41,9 +41,9 @@ def _name_sponsors_of_bill(
     for cosponsor_row in db.execute(
         "SELECT ordinal, record FROM bill_cosponsors WHERE bill_id = ?", (bill_id,)
     ).fetchall():
-        cosponsor = from_json(cosponsor_row["record"])
-        named_person = _name_person(db, cosponsor, introduced_on, member_cache)
-        if named_person != cosponsor:
+        cosponsor_fields = from_json(cosponsor_row["record"])
+        named_person = _name_person(db, cosponsor_fields, introduced_on, member_cache)
+        if named_person != cosponsor_fields:
             db.execute(
                 """UPDATE bill_cosponsors SET bioguide_id = ?, record = ?
                    WHERE bill_id = ? AND ordinal = ?""",
@@ -67,41 +67,43 @@ def _name_person(
     if not person_id or person_fields.get("party"):
         return person_fields
     if person_id not in member_cache:
-        member_cache[person_id] = _find_member(db, person_id)
-    member = member_cache[person_id]
-    if member is None:
+        member_cache[person_id] = _find_member_fields(db, person_id)
+    member_fields = member_cache[person_id]
+    if member_fields is None:
         return person_fields
     terms_on_day = [
-        term for term in member["terms"] if term["start"] <= introduced_on <= term["end"]
+        term_fields
+        for term_fields in member_fields["terms"]
+        if term_fields["start"] <= introduced_on <= term_fields["end"]
     ]
     last_term = terms_on_day[-1] if terms_on_day else {}
     return person_fields | {
-        "bioguide_id": member["id"],
-        "name": member["name"],
-        "party": last_term.get("party") or member.get("party"),
-        "state": last_term.get("state") or member.get("state"),
+        "bioguide_id": member_fields["id"],
+        "name": member_fields["name"],
+        "party": last_term.get("party") or member_fields.get("party"),
+        "state": last_term.get("state") or member_fields.get("state"),
     }
 
 
-def _find_member(db: Database, person_id: str) -> MemberFields | None:
+def _find_member_fields(db: Database, person_id: str) -> MemberFields | None:
     member_row = db.execute(
         "SELECT record FROM legislators WHERE (id = ? OR lis = ?) AND status = 'active'",
         (person_id, person_id),
     ).fetchone()
-    member = from_json(member_row["record"]) if member_row else None
-    return None if member is None or member.get("stub") else member
+    member_fields = from_json(member_row["record"]) if member_row else None
+    return None if member_fields is None or member_fields.get("stub") else member_fields
 
 
 def _add_sponsor_facets(db: Database, bill_id: str, sponsors: list[dict[str, Any]]) -> None:
-    for facet_name, person_field in (
+    for facet_name, person_field_name in (
         ("party", "party"),
         ("state", "state"),
         ("member", "bioguide_id"),
     ):
-        for sponsor in sponsors:
-            if sponsor.get(person_field):
+        for sponsor_fields in sponsors:
+            if sponsor_fields.get(person_field_name):
                 db.execute(
                     """INSERT INTO facets (field, value, doc)
                        SELECT ?, ?, doc FROM documents WHERE id = ? ON CONFLICT DO NOTHING""",
-                    (facet_name, sponsor[person_field], bill_id),
+                    (facet_name, sponsor_fields[person_field_name], bill_id),
                 )

@@ -30,7 +30,7 @@ class EarlierStepRefused(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class FileStep:
     """What is written of a file. Its rows are given to the database, which takes them later."""
 
     last_numbers: LastNumbers
@@ -40,7 +40,7 @@ class Step:
     nothing of the step is stored, and no other has begun."""
     on_undone: Callable[[], object] | None = None
     """Called, after that, if it is a step before it of which the database refused a row."""
-    is_taken: bool = False
+    is_accepted: bool = False
     """Whether the database has taken all rows, and will commit them."""
 
 
@@ -66,7 +66,7 @@ class StepWriter(ABC):
         self._step_count = 0
         """Steps of this transaction."""
         self._is_in_step = False
-        self._given_steps: list[Step] = []
+        self._given_steps: list[FileStep] = []
         """The steps of this transaction that the database may still refuse, in their order."""
         self.on_transaction: Callable[[], object] | None = None
         """Called when a transaction has begun: others may have written before it."""
@@ -82,7 +82,7 @@ class StepWriter(ABC):
         """Drop all waiting rows."""
 
     @abstractmethod
-    def _start_transaction(self) -> None:
+    def _prepare_transaction(self) -> None:
         """Prepare for the first step of a transaction, when it has begun."""
 
     @contextmanager
@@ -101,85 +101,85 @@ class StepWriter(ABC):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        with self._begin_step(is_flushed=True):
+        with self._begin_step(is_flushed_to_disk=True):
             yield
         self.commit()
 
     @contextmanager
-    def file_savepoint(self) -> Iterator[Step]:
+    def file_savepoint(self) -> Iterator[FileStep]:
         """Yield a step. Raise `EarlierStepRefused`, on entry or exit, if an earlier one failed."""
         # A crash of the machine may undo it, unless a `transaction` or `commit` has followed: then
         # the log of loaded files does not have the file, and the next load reads it again.
-        with self._begin_step(is_flushed=False) as step:
-            yield step
+        with self._begin_step(is_flushed_to_disk=False) as file_step:
+            yield file_step
 
     @contextmanager
-    def _begin_step(self, *, is_flushed: bool) -> Iterator[Step]:
+    def _begin_step(self, *, is_flushed_to_disk: bool) -> Iterator[FileStep]:
         self._begin_transaction()
         self._is_in_step = True  # not before: who is told of a refusal logs it in a step
         # A bad file is taken back alone: those before it stay in the transaction.
         self._db.run_in_order(partial(self._db.execute, "SAVEPOINT step"))
-        step = Step(replace(self._search_index.last_numbers))
-        self._given_steps.append(step)
+        file_step = FileStep(replace(self._search_index.last_numbers))
+        self._given_steps.append(file_step)
         try:
-            yield step
+            yield file_step
             self._write_batches()
-            self._db.run_in_order(partial(self._release_step, step))
+            self._db.run_in_order(partial(self._release_step, file_step))
         except BaseException as error:
-            self._take_back(step, error)
+            self._undo_failed_step(file_step, error)
             raise
         self._is_in_step = False
         self._step_count += 1
         if self._is_worth_commit():
-            self._start_commit(is_flushed=is_flushed)
+            self._start_commit(is_flushed_to_disk=is_flushed_to_disk)
 
-    def _release_step(self, step: Step) -> None:
+    def _release_step(self, file_step: FileStep) -> None:
         self._db.execute("RELEASE step")
-        step.is_taken = True
+        file_step.is_accepted = True
 
-    def _take_back(self, step: Step, error: BaseException) -> None:
+    def _undo_failed_step(self, file_step: FileStep, error: BaseException) -> None:
         """Take back a step that has failed, or a refused one before it with all that followed.
 
         Raise `EarlierStepRefused` in the second case, unless `error` ends the whole load.
         """
         # What a statement of this step has raised is no longer told.
         background_error = self._db.finish_background_work() or error
-        untaken_steps = self._list_untaken_steps()
-        is_earlier_refused = bool(untaken_steps) and untaken_steps[0] is not step
-        if is_earlier_refused:
-            self._take_back_refused(background_error)
-        elif untaken_steps:  # else an interrupt came when all of it was taken: it is kept
-            self._roll_back_steps(untaken_steps)
+        unaccepted_steps = self._list_unaccepted_steps()
+        is_earlier_step_refused = bool(unaccepted_steps) and unaccepted_steps[0] is not file_step
+        if is_earlier_step_refused:
+            self._undo_refused_steps(background_error)
+        elif unaccepted_steps:  # else an interrupt came when all of it was taken: it is kept
+            self._roll_back_steps(unaccepted_steps)
         self._is_in_step = False
-        if is_earlier_refused and isinstance(error, Exception):
+        if is_earlier_step_refused and isinstance(error, Exception):
             raise EarlierStepRefused from error
 
-    def _list_untaken_steps(self) -> list[Step]:
-        return [step for step in self._given_steps if not step.is_taken]
+    def _list_unaccepted_steps(self) -> list[FileStep]:
+        return [file_step for file_step in self._given_steps if not file_step.is_accepted]
 
-    def _take_back_refused(self, background_error: BaseException) -> None:
+    def _undo_refused_steps(self, background_error: BaseException) -> None:
         """Take back the first step that the database has not taken, with those after it.
 
         Raise what the database raised if no row is to blame, or nobody wants to be told.
         """
-        untaken_steps = self._list_untaken_steps()
-        if not untaken_steps:
+        unaccepted_steps = self._list_unaccepted_steps()
+        if not unaccepted_steps:
             raise background_error
-        self._roll_back_steps(untaken_steps)
-        refused_step, *undone_steps = untaken_steps
+        self._roll_back_steps(unaccepted_steps)
+        refused_step, *undone_steps = unaccepted_steps
         if not isinstance(background_error, INVALID_VALUE_ERRORS):
             raise background_error
         if refused_step.on_refused is None:
             raise _make_write_error(background_error) from background_error
         self._refusal_callbacks = [
             partial(refused_step.on_refused, background_error),
-            *(step.on_undone for step in undone_steps if step.on_undone),
+            *(file_step.on_undone for file_step in undone_steps if file_step.on_undone),
         ]
 
-    def _roll_back_steps(self, steps: Sequence[Step]) -> None:
+    def _roll_back_steps(self, undone_steps: Sequence[FileStep]) -> None:
         # To the first one's savepoint: those of the others were never set.
         self._roll_back("ROLLBACK TO step")
-        self._search_index.last_numbers = steps[0].last_numbers
+        self._search_index.last_numbers = undone_steps[0].last_numbers
         self._given_steps.clear()
 
     def _is_worth_commit(self) -> bool:
@@ -199,16 +199,16 @@ class StepWriter(ABC):
         if self._db.has_background_failed:
             background_error = self._db.finish_background_work()
             assert background_error is not None
-            self._take_back_refused(background_error)
+            self._undo_refused_steps(background_error)
             are_steps_undone |= self.wait_for_commit()
         if are_steps_undone:
             raise EarlierStepRefused
-        self._given_steps = self._list_untaken_steps()
+        self._given_steps = self._list_unaccepted_steps()
         if not self._is_transaction_open():
             # Not deferred: a transaction that began by reading may not write after another one did.
             self._db.execute(self._db.dialect.begin_write_sql)
             self._db.execute("UPDATE generation SET value = value + 1")
-            self._start_transaction()
+            self._prepare_transaction()
             if self.on_transaction:
                 self.on_transaction()
             self._row_changes_before = self._db.total_changes
@@ -229,15 +229,15 @@ class StepWriter(ABC):
             self._given_steps.clear()
             self._is_in_step = False
         if self._db.in_transaction:
-            self._start_commit(is_flushed=True)
+            self._start_commit(is_flushed_to_disk=True)
         return are_steps_undone
 
-    def _start_commit(self, *, is_flushed: bool) -> None:
+    def _start_commit(self, *, is_flushed_to_disk: bool) -> None:
         """Commit, and with `is_flushed` be sure that it is on disk, with all before it."""
         if self._commit_thread:
-            self._running_commit = self._commit_thread.submit(self._commit_now, is_flushed)
+            self._running_commit = self._commit_thread.submit(self._commit_now, is_flushed_to_disk)
         else:
-            self._commit_now(is_flushed)
+            self._commit_now(is_flushed_to_disk)
 
     def wait_for_commit(self) -> bool:
         """Wait for the last commit, and tell whoever wrote steps that were refused or undone.
@@ -254,20 +254,20 @@ class StepWriter(ABC):
                 else _make_write_error(commit_error)
             ) from commit_error
         refusal_callbacks, self._refusal_callbacks = self._refusal_callbacks, []
-        for report_refusal in refusal_callbacks:
-            report_refusal()
+        for report_refused_step in refusal_callbacks:
+            report_refused_step()
         return len(refusal_callbacks) > 1
 
-    def _commit_now(self, is_flushed: bool) -> None:
+    def _commit_now(self, is_flushed_to_disk: bool) -> None:
         try:
             if background_error := self._db.finish_background_work():
                 try:
-                    self._take_back_refused(background_error)
+                    self._undo_refused_steps(background_error)
                 finally:
                     self._db.execute("COMMIT")  # of those before it
                 return
             self._search_index.index_new_passages()
-            if not is_flushed and self._db.dialect.commit_unflushed_sql:
+            if not is_flushed_to_disk and self._db.dialect.commit_unflushed_sql:
                 self._db.execute(self._db.dialect.commit_unflushed_sql)
             self._db.execute("COMMIT")
             self._given_steps.clear()

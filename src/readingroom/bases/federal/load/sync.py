@@ -9,7 +9,7 @@ from pathlib import Path
 from readingroom.bases.federal.formats.parts.files import BAD_FILE_ERRORS
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.load.bulk import FILE_LISTERS_BY_SOURCE, Hosts, SyncRequest
-from readingroom.bases.federal.load.coverage import note_sync
+from readingroom.bases.federal.load.coverage import store_sync_date
 from readingroom.bases.federal.load.loading import LoadSummary
 from readingroom.bases.federal.load.read_ahead import describe_error
 from readingroom.bases.federal.schema.sources import Source
@@ -23,7 +23,7 @@ from readingroom.storage.database import DatabaseError
 from readingroom.storage.errors import StorageFailed
 from readingroom.storage.lock import FolderLock
 
-DOWNLOADS_FOLDER = "downloads"
+DOWNLOADS_FOLDER_NAME = "downloads"
 
 
 @dataclass
@@ -54,35 +54,35 @@ def sync(
 
     With `shared_place` it is applied there, and the folder has the downloads alone.
     """
-    place = shared_place or database_path
+    records_place = shared_place or database_path
     list_bulk_files = FILE_LISTERS_BY_SOURCE.get(record_source.name)
     if list_bulk_files is None:
         raise UnknownSource(
             f"{record_source.name} cannot be fetched from its publisher",
             valid_sources=sorted(FILE_LISTERS_BY_SOURCE),
         )
-    download_folder = database_path.parent / DOWNLOADS_FOLDER
-    lock = FolderLock(download_folder)
-    lock.acquire()  # two syncs at once would write into the same partial files
+    download_folder = database_path.parent / DOWNLOADS_FOLDER_NAME
+    folder_lock = FolderLock(download_folder)
+    folder_lock.acquire()  # two syncs at once would write into the same partial files
     try:
         with closing(_open_downloads(download_folder, pause_seconds)) as downloads:
-            request = SyncRequest(hosts, downloads.read_listing, since_day, clock.now().date())
-            sync_result, fetched_paths = _fetch_all(
-                downloads, lambda: list(list_bulk_files(request)), report_progress
+            sync_request = SyncRequest(hosts, downloads.read_listing, since_day, clock.now().date())
+            sync_result, fetched_paths = _fetch_files(
+                downloads, lambda: list(list_bulk_files(sync_request)), report_progress
             )
     finally:
-        lock.release()
+        folder_lock.release()
     # Unchanged files too: an earlier run may have been stopped before it applied them.
     sync_result.update = loading.update(
-        place, fetched_paths, None, report_loading, file_date=request.today.isoformat()
+        records_place, fetched_paths, None, report_loading, file_date=sync_request.today.isoformat()
     )
     if fetched_paths and not sync_result.failed and not sync_result.update.failed:
         with (
-            translate_errors(place),
-            closing(connect(place, writing=True)) as db,
+            translate_errors(records_place),
+            closing(connect(records_place, writing=True)) as db,
             db.transaction(),
         ):
-            note_sync(db, record_source, since_day, request.today)
+            store_sync_date(db, record_source, since_day, sync_request.today)
     return sync_result
 
 
@@ -93,14 +93,14 @@ def _open_downloads(download_folder: Path, pause_seconds: float) -> Downloads:
         raise StorageFailed(f"{download_folder} cannot be used: {error}") from error
 
 
-def _fetch_all(
+def _fetch_files(
     downloads: Downloads,
-    list_files: Callable[[], list[RemoteFile]],
+    list_remote_files: Callable[[], list[RemoteFile]],
     report_progress: ReportProgressSync,
 ) -> tuple[SyncResult, list[Path]]:
     sync_result, fetched_paths = SyncResult(), []
     try:
-        remote_files = list_files()
+        remote_files = list_remote_files()
     except RemoteFileMissing as error:
         raise DownloadFailed(str(error)) from error
     except BAD_FILE_ERRORS as error:

@@ -15,7 +15,7 @@ from readingroom.bases.federal.load.batches import (
     WriteResult,
     iterate_blocks,
 )
-from readingroom.bases.federal.load.completeness import check_removals
+from readingroom.bases.federal.load.completeness import refuse_to_remove_most
 from readingroom.bases.federal.load.name_index import NameIndex, list_titles
 from readingroom.bases.federal.load.search_index import SearchIndex, cut_searched_values
 from readingroom.bases.federal.load.steps import StepWriter
@@ -25,7 +25,7 @@ from readingroom.bases.federal.schema.entries import (
     AnyRecord,
     FileProblem,
     ParsedRecord,
-    dump_record,
+    dump_record_json,
 )
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Shape, Source
 from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
@@ -52,24 +52,24 @@ class Writer(StepWriter):
         """Ids of stubs that are known to be stored, so that they need no second look-up."""
         self._max_waiting_rows = _MAX_WAITING_ROWS_BY_ENGINE[db.dialect.engine]
 
-    def _start_transaction(self) -> None:
-        self._search_index.start_after_newest()
+    def _prepare_transaction(self) -> None:
+        self._search_index.read_last_numbers()
         self._record_rows.start_transaction()
 
     def _discard_batches(self) -> None:
-        self._record_rows.discard()
-        self._child_rows.discard()
-        self._search_index.discard()
+        self._record_rows.discard_rows()
+        self._child_rows.discard_rows()
+        self._search_index.discard_rows()
         self._link_batch.rows.clear()
         self._new_link_batch.rows.clear()
-        self._name_index.discard()
+        self._name_index.discard_names()
         self._waiting_changes.clear()
         self._stored_stub_ids.clear()
 
     def _write_batches(self) -> None:
         self._queued_row_count += (
-            self._record_rows.write()
-            + self._child_rows.write()
+            self._record_rows.write_rows()
+            + self._child_rows.write_rows()
             + self._search_index.write_batches()
             + self._write_links()
             + self._name_index.write_names()
@@ -80,7 +80,7 @@ class Writer(StepWriter):
         # The new ones first: what a file says twice of a record is known to be stored then.
         return self._new_link_batch.write_rows() + self._link_batch.write_rows()
 
-    def log_file(
+    def log_file_outcome(
         self,
         logged_at: str,
         file_path: str,
@@ -112,39 +112,39 @@ class Writer(StepWriter):
         self, parsed_records: Iterable[ParsedRecord | FileProblem], format_id: str
     ) -> WriteResult:
         write_result = WriteResult()
-        for block in iterate_blocks(parsed_records):
-            self._record_rows.look_up(
+        for entry_block in iterate_blocks(parsed_records):
+            self._record_rows.preload_rows(
                 parsed_entry.record
-                for parsed_entry in block
+                for parsed_entry in entry_block
                 if isinstance(parsed_entry, ParsedRecord) and not self._is_known_stub(parsed_entry)
             )
-            for parsed_entry in block:
-                self._put_entry(parsed_entry, format_id, write_result)
-        self._record_rows.write()
+            for parsed_entry in entry_block:
+                self._put_parsed_entry(parsed_entry, format_id, write_result)
+        self._record_rows.write_rows()
         return write_result
 
     def _is_known_stub(self, parsed_record: ParsedRecord) -> bool:
         return parsed_record.is_mention and parsed_record.record.id in self._stored_stub_ids
 
-    def _put_entry(
+    def _put_parsed_entry(
         self, parsed_entry: ParsedRecord | FileProblem, format_id: str, write_result: WriteResult
     ) -> None:
         """Store an entry of a file, and add it to what was written."""
         if isinstance(parsed_entry, FileProblem):
-            write_result.problems.append(parsed_entry.message)
+            write_result.problem_messages.append(parsed_entry.message)
             return
         if self._is_known_stub(parsed_entry):
             return
         parsed_entry, cut_notes = cut_searched_values(parsed_entry)
-        write_result.problems += cut_notes
-        stored_row = self._record_rows.find(parsed_entry.record)
-        write_result.changed_count += self._put_parsed(parsed_entry, format_id, stored_row)
+        write_result.problem_messages += cut_notes
+        stored_row = self._record_rows.find_row(parsed_entry.record)
+        write_result.changed_count += self._put_parsed_record(parsed_entry, format_id, stored_row)
         waiting_row_count = (
             self._search_index.waiting_row_count + self._child_rows.waiting_row_count
         )
         if waiting_row_count > self._max_waiting_rows:
             self._write_batches()
-        if not parsed_entry.partial:
+        if not parsed_entry.is_partial:
             write_result.add_record(parsed_entry.record)
             write_result.has_older_revision |= revisions.is_stored_newer(
                 stored_row, parsed_entry, format_id
@@ -152,16 +152,16 @@ class Writer(StepWriter):
         elif parsed_entry.is_mention:
             self._stored_stub_ids.add(parsed_entry.record.id)
 
-    def _put_parsed(
+    def _put_parsed_record(
         self, parsed_record: ParsedRecord, format_id: str, stored_row: Row | None
     ) -> bool:
         """Store a parsed record; return whether it says anything new."""
-        has_changed = self._put_record(parsed_record, format_id, stored_row)
+        has_changed = self._put_unless_current(parsed_record, format_id, stored_row)
         if parsed_record.is_fallback and stored_row is not None:
             has_changed = self._merge_fallback(parsed_record, stored_row)
-        elif parsed_record.partial:
+        elif parsed_record.is_partial:
             self._put_additions(parsed_record, format_id, stored_row)
-        if parsed_record.text and self._search_index.put_text(
+        if parsed_record.text and self._search_index.put_text_version(
             parsed_record.record, parsed_record.text, format_id, stored_row
         ):
             has_changed = True
@@ -177,16 +177,16 @@ class Writer(StepWriter):
         record_source: Source,
         record_id: str,
         withdrawn_at: str,
-        reason_code: str,
+        reason_text: str,
         successor_id: str | None = None,
     ) -> None:
         """Mark a record as withdrawn: its id still answers, but no list or search returns it."""
-        self._record_rows.write()
-        self._record_rows.note_written(record_id)
+        self._record_rows.write_rows()
+        self._record_rows.note_record_written(record_id)
         self._db.execute(
             f"""UPDATE {record_source.name} SET status = 'withdrawn', tombstone_at = ?,
                     tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
-            (withdrawn_at[:10], reason_code, successor_id, record_id),
+            (withdrawn_at[:10], reason_text, successor_id, record_id),
         )
         self._note_change(record_source.name, record_id, "withdrawn", withdrawn_at)
         self._write_batches()
@@ -196,7 +196,7 @@ class Writer(StepWriter):
         self._name_index.delete_names(record_id)
         self._db.execute("DELETE FROM links WHERE from_id = ?", (record_id,))
 
-    def withdraw_missing(
+    def withdraw_missing_records(
         self,
         record_source: Source,
         format_id: str,
@@ -211,23 +211,23 @@ class Writer(StepWriter):
         The file is complete for the values its records have in `complete_for_columns`. Only records
         of the same loader are withdrawn: another may know of more.
         """
-        ids_json = json.dumps(sorted(remaining_ids))
-        in_file_sql = self._db.dialect.parameter_items_sql
-        stored_rows = self._db.execute(
+        remaining_ids_json = json.dumps(sorted(remaining_ids))
+        remaining_ids_sql = self._db.dialect.parameter_items_sql
+        record_rows = self._db.execute(
             f"""SELECT id FROM {record_source.name} WHERE status = 'active' AND loader LIKE ?
                 AND ({complete_for_columns}) IN (
                     SELECT {complete_for_columns} FROM {record_source.name}
-                    WHERE id IN ({in_file_sql}))
-                AND id NOT IN ({in_file_sql})""",
+                    WHERE id IN ({remaining_ids_sql}))
+                AND id NOT IN ({remaining_ids_sql})""",
             # Whichever version of the loader wrote them.
-            (f"{format_id.partition('/')[0]}/%", ids_json, ids_json),
+            (f"{format_id.partition('/')[0]}/%", remaining_ids_json, remaining_ids_json),
         ).fetchall()
-        missing_ids = [row["id"] for row in stored_rows]
+        missing_ids = [record_row["id"] for record_row in record_rows]
         if not may_drop_most:
-            check_removals(record_source, missing_ids, remaining_ids)
-        return self._withdraw_all(record_source, missing_ids, withdrawn_at)
+            refuse_to_remove_most(record_source, missing_ids, remaining_ids)
+        return self._withdraw_records(record_source, missing_ids, withdrawn_at)
 
-    def retire_missing(
+    def retire_missing_members(
         self,
         record_source: Source,
         remaining_ids: set[str],
@@ -239,26 +239,29 @@ class Writer(StepWriter):
 
         A list of mostly former members says nothing about the current ones, and is ignored.
         """
-        ids_json = json.dumps(sorted(remaining_ids))
-        in_file_sql = self._db.dialect.parameter_items_sql
+        remaining_ids_json = json.dumps(sorted(remaining_ids))
+        remaining_ids_sql = self._db.dialect.parameter_items_sql
         (current_count,) = self._db.execute(
             f"""SELECT count(*) FROM {record_source.name}
-                WHERE current = 1 AND id IN ({in_file_sql})""",
-            (ids_json,),
+                WHERE current = 1 AND id IN ({remaining_ids_sql})""",
+            (remaining_ids_json,),
         ).fetchone()
         if 2 * current_count <= len(remaining_ids):
             return 0
-        stored_rows = self._db.execute(
+        record_rows = self._db.execute(
             f"""SELECT id, record FROM {record_source.name} WHERE status = 'active' AND current = 1
-                AND loader LIKE '{record_source.name}/%' AND id NOT IN ({in_file_sql})""",
-            (ids_json,),
+                AND loader LIKE '{record_source.name}/%' AND id NOT IN ({remaining_ids_sql})""",
+            (remaining_ids_json,),
         ).fetchall()
-        missing_ids = [row["id"] for row in stored_rows]
+        missing_ids = [record_row["id"] for record_row in record_rows]
         if not may_drop_most:
-            check_removals(record_source, missing_ids, remaining_ids)
-        for row in stored_rows:
-            record_id, retired_fields = row["id"], from_json(row["record"]) | {"current": False}
-            self._record_rows.note_written(record_id)
+            refuse_to_remove_most(record_source, missing_ids, remaining_ids)
+        for record_row in record_rows:
+            record_id, retired_fields = (
+                record_row["id"],
+                from_json(record_row["record"]) | {"current": False},
+            )
+            self._record_rows.note_record_written(record_id)
             # Another loader's mark, so that a member who returns is written again.
             self._db.execute(
                 f"UPDATE {record_source.name} SET loader = ?, record = ? WHERE id = ?",
@@ -277,17 +280,19 @@ class Writer(StepWriter):
 
     def withdraw_file(self, record_source: Source, sha256: str, withdrawn_at: str) -> int:
         """Withdraw the records of a file that its package no longer holds."""
-        stored_rows = self._db.execute(
+        record_rows = self._db.execute(
             f"SELECT id FROM {record_source.name} WHERE status = 'active' AND raw_sha256 = ?",
             (sha256,),
         ).fetchall()
-        return self._withdraw_all(record_source, [row["id"] for row in stored_rows], withdrawn_at)
+        return self._withdraw_records(
+            record_source, [record_row["id"] for record_row in record_rows], withdrawn_at
+        )
 
-    def _withdraw_all(
+    def _withdraw_records(
         self, record_source: Source, missing_ids: Sequence[str], withdrawn_at: str
     ) -> int:
         self._write_changes()
-        successor_by_id = changes.find_successors(
+        successor_ids = changes.find_successors(
             self._db, record_source, missing_ids, self._last_change_number_before
         )
         for record_id in missing_ids:
@@ -296,7 +301,7 @@ class Writer(StepWriter):
                 record_id,
                 withdrawn_at,
                 "no longer in the newest official file",
-                successor_by_id.get(record_id),
+                successor_ids.get(record_id),
             )
         return len(missing_ids)
 
@@ -321,41 +326,46 @@ class Writer(StepWriter):
 
     # --- the record and what hangs on it ---
 
-    def _put_record(
+    def _put_unless_current(
         self, parsed_record: ParsedRecord, format_id: str, stored_row: Row | None
     ) -> bool:
         record = parsed_record.record
         if stored_row is not None and (
-            parsed_record.partial
-            or revisions.is_stored_current(stored_row, parsed_record, format_id)
+            parsed_record.is_partial
+            or revisions.is_stored_up_to_date(stored_row, parsed_record, format_id)
         ):
-            if not parsed_record.partial:
+            if not parsed_record.is_partial:
                 self._advance_date(record, stored_row)
             return False
-        record_json = dump_record(record)
-        writer_mark = revisions.format_writer_mark(parsed_record, format_id)
+        record_json = dump_record_json(record)
+        loader_and_revision = revisions.format_loader_and_revision(parsed_record, format_id)
         if stored_row is None:
-            self._record_rows.add(record, record_json, writer_mark)
+            self._record_rows.add_record(record, record_json, loader_and_revision)
         else:
             self._db.execute(
                 f"""UPDATE {record.source} SET record = ?, loader = ?, status = 'active',
                         tombstone_at = NULL, tombstone_reason = NULL, successor_id = NULL
                     WHERE id = ?""",
-                (record_json, writer_mark, record.id),
+                (record_json, loader_and_revision, record.id),
             )
-        if not parsed_record.partial:
+        if not parsed_record.is_partial:
             self._put_children(parsed_record, stored_row)
         if SOURCES_BY_NAME[record.source].has_names:
             if stored_row is not None:
                 self._name_index.delete_names(record.id)
             self._name_index.put_names(record, parsed_record.names or list_titles(record))
-        if parsed_record.head and SOURCES_BY_NAME[record.source].shape is not Shape.REGISTRY:
-            self._search_index.put_head(record, parsed_record.head, parsed_record, stored_row)
-        if not parsed_record.partial:
+        if (
+            parsed_record.searchable_fields
+            and SOURCES_BY_NAME[record.source].shape is not Shape.REGISTRY
+        ):
+            self._search_index.put_search_head(
+                record, parsed_record.searchable_fields, parsed_record, stored_row
+            )
+        if not parsed_record.is_partial:
             self._put_links(parsed_record, format_id, stored_row)
         if stored_row is not None and stored_row["status"] != "active":
-            self._search_index.restore_body(record, stored_row)
-        return stored_row is None or not revisions.is_as_stored(stored_row, record_json)
+            self._search_index.index_returned_text(record, stored_row)
+        return stored_row is None or not revisions.is_same_as_stored(stored_row, record_json)
 
     def _advance_date(self, record: AnyRecord, stored_row: Row) -> None:
         """Give an unchanged record the date of a newer file that still says so."""
@@ -372,26 +382,26 @@ class Writer(StepWriter):
             return False
         stored_fields = from_json(stored_row["record"])
         merged_fields = revisions.merge_fields(
-            stored_fields, from_json(dump_record(parsed_record.record))
+            stored_fields, from_json(dump_record_json(parsed_record.record))
         )
-        self._record_rows.write()  # its rows refer to people that the file names
-        self._child_rows.write()
-        for child_table, child_rows in parsed_record.children.items():
-            parent_column = PARENT_COLUMN_BY_CHILD_TABLE[child_table]
+        self._record_rows.write_rows()  # its rows refer to people that the file names
+        self._child_rows.write_rows()
+        for child_table_name, child_rows in parsed_record.children.items():
+            parent_column = PARENT_COLUMN_BY_CHILD_TABLE[child_table_name]
             (stored_child_count,) = self._db.execute(
-                f"SELECT count(*) FROM {child_table} WHERE {parent_column} = ?",
+                f"SELECT count(*) FROM {child_table_name} WHERE {parent_column} = ?",
                 (parsed_record.record.id,),
             ).fetchone()
             if len(child_rows) > stored_child_count:
-                self._child_rows.replace(child_table, parsed_record.record.id, child_rows)
+                self._child_rows.replace_rows(child_table_name, parsed_record.record.id, child_rows)
         if merged_fields == stored_fields:
             return False
         self._db.execute(
             f"UPDATE {parsed_record.record.source} SET record = ? WHERE id = ?",
             (to_json(merged_fields).decode(), parsed_record.record.id),
         )
-        if parsed_record.head:
-            self._search_index.add_to_head(
+        if parsed_record.searchable_fields:
+            self._search_index.add_titles_and_facets(
                 parsed_record, merged_fields["published_at"], merged_fields["short_titles"]
             )
         return True
@@ -407,23 +417,24 @@ class Writer(StepWriter):
     def _put_children(self, parsed_record: ParsedRecord, stored_row: Row | None) -> None:
         record_id = parsed_record.record.id
         if stored_row is None:
-            for child_table, child_rows in parsed_record.children.items():
-                self._child_rows.add(child_table, record_id, child_rows)
+            for child_table_name, child_rows in parsed_record.children.items():
+                self._child_rows.add_rows(child_table_name, record_id, child_rows)
             return
         if parsed_record.children:
-            self._record_rows.write()  # rows refer to people that the file names
-        for child_table, child_rows in parsed_record.children.items():
-            self._child_rows.replace(child_table, record_id, child_rows)
+            self._record_rows.write_rows()  # rows refer to people that the file names
+        for child_table_name, child_rows in parsed_record.children.items():
+            self._child_rows.replace_rows(child_table_name, record_id, child_rows)
 
     def _withdraw_older_filings(self, record: AnyRecord) -> None:
         """Withdraw all but the newest filing of a series; the newest succeeds the others."""
         record_source = SOURCES_BY_NAME[record.source]
-        if record_source.series_column is None:
+        series_column_name = record_source.series_column_name
+        if series_column_name is None:
             return
-        self._record_rows.write()
+        self._record_rows.write_rows()
         newest_filing_row, *older_filing_rows = self._db.execute(
-            f"""SELECT id, status FROM {record_source.name} WHERE {record_source.series_column} =
-                    (SELECT {record_source.series_column} FROM {record_source.name} WHERE id = ?)
+            f"""SELECT id, status FROM {record_source.name} WHERE {series_column_name} =
+                    (SELECT {series_column_name} FROM {record_source.name} WHERE id = ?)
                 ORDER BY record ->> 'posted_at' DESC NULLS LAST, id DESC""",
             (record.id,),
         ).fetchall()
@@ -446,11 +457,11 @@ class Writer(StepWriter):
     ) -> None:
         """Replace the links that this loader stored for the record."""
         record_id = parsed_record.record.id
-        link_owner = revisions.format_link_owner(parsed_record, format_id)
+        link_writer = revisions.format_link_writer(parsed_record, format_id)
         if stored_row is not None:
             self._write_links()
             self._db.execute(
-                "DELETE FROM links WHERE from_id = ? AND loader = ?", (record_id, link_owner)
+                "DELETE FROM links WHERE from_id = ? AND loader = ?", (record_id, link_writer)
             )
         # No loader has links of a record that is not stored.
         link_batch = self._new_link_batch if stored_row is None else self._link_batch
@@ -458,6 +469,6 @@ class Writer(StepWriter):
         for link in parsed_record.links:
             evidence_by_link.setdefault((link.kind, link.id), link.evidence)
         link_batch.rows += [
-            (record_id, *kind_and_id, link_owner, evidence)
-            for kind_and_id, evidence in evidence_by_link.items()
+            (record_id, *link_kind_and_id, link_writer, evidence_text)
+            for link_kind_and_id, evidence_text in evidence_by_link.items()
         ]

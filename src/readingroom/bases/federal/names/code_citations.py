@@ -23,29 +23,29 @@ _CODE_SECTION_PATTERN = re.compile(
     r"(\d{1,5}[a-z]{0,3}(?:-\d{1,3}[a-z]?)?)(?:\s?\([a-z\d]{1,4}\))*(?:\s(?:et\sseq\.?|note))?",
     re.I,
 )
-_MAX_NAMED_RECORDS = 5
+_MAX_LISTED_RECORDS = 5
 
 
-def find_cited_record(db: Database, citation: str) -> FederalId | None:
+def find_cited_id(db: Database, citation: str) -> FederalId | None:
     """Return the one loaded record of an executive order; None for any other kind of citation.
 
     Raise UnrecognizedId with what is loaded of a part of the CFR or a section of the U.S. Code,
     and RecordNotFound, which says what is covered, where nothing is.
     """
     plain_citation = " ".join(fold_dashes(citation).split())
-    if order_match := _EXECUTIVE_ORDER_PATTERN.fullmatch(plain_citation):
-        return _find_executive_order(db, order_match[1].upper())
-    if part_match := _CFR_PART_PATTERN.fullmatch(plain_citation):
-        raise _make_part_error(db, int(part_match[1]), part_match[2].lower())
-    if section_match := _CODE_SECTION_PATTERN.fullmatch(plain_citation):
-        raise _make_code_error(db, f"{section_match[1]} U.S.C. {section_match[2]}")
+    if executive_order_match := _EXECUTIVE_ORDER_PATTERN.fullmatch(plain_citation):
+        return _find_executive_order(db, executive_order_match[1].upper())
+    if cfr_part_match := _CFR_PART_PATTERN.fullmatch(plain_citation):
+        raise _make_cfr_part_error(db, int(cfr_part_match[1]), cfr_part_match[2].lower())
+    if code_section_match := _CODE_SECTION_PATTERN.fullmatch(plain_citation):
+        raise _make_us_code_error(db, f"{code_section_match[1]} U.S.C. {code_section_match[2]}")
     return None
 
 
 def describe_cited_record(db: Database, citation: str) -> str | None:
     """Return in words where what is cited is found; None for any other text."""
     try:
-        cited_id = find_cited_record(db, citation)
+        cited_id = find_cited_id(db, citation)
     except KnowledgeError as error:
         return error.message
     return f"{citation.strip()} is `{cited_id.id}`: `fetch` it." if cited_id else None
@@ -68,9 +68,9 @@ def _find_executive_order(db: Database, order_number: str) -> FederalId:
     )
 
 
-def _make_part_error(db: Database, title_number: int, part_number: str) -> KnowledgeError:
-    part_name = f"{title_number} CFR part {part_number}"
-    first_ids = _list_ids(
+def _make_cfr_part_error(db: Database, title_number: int, part_number: str) -> KnowledgeError:
+    part_citation = f"{title_number} CFR part {part_number}"
+    first_section_ids = _list_ids(
         db,
         """SELECT id FROM cfr_sections WHERE cfr_title = ? AND part = ? AND status = 'active'
            ORDER BY id LIMIT 1""",
@@ -81,30 +81,31 @@ def _make_part_error(db: Database, title_number: int, part_number: str) -> Knowl
         """SELECT r.id FROM links l JOIN federal_register r ON r.id = l.from_id
            WHERE l.to_id = ? AND l.kind = 'cfr' AND r.status = 'active'
            ORDER BY r.published_at DESC NULLS LAST, r.id LIMIT ?""",
-        (make_cfr_id(title_number, part_number), _MAX_NAMED_RECORDS),
+        (make_cfr_id(title_number, part_number), _MAX_LISTED_RECORDS),
     )
-    found_texts = []
-    if first_ids:
-        found_texts.append(
-            f"its sections, such as `{first_ids[0]}`, are listed by `list_records` with source "
-            f'cfr_sections and filters {{"cfr_title": {title_number}, "part": "{part_number}"}}'
+    found_phrases = []
+    if first_section_ids:
+        found_phrases.append(
+            f"its sections, such as `{first_section_ids[0]}`, are listed by `list_records` with "
+            "source cfr_sections and filters "
+            f'{{"cfr_title": {title_number}, "part": "{part_number}"}}'
         )
     if rule_ids:
-        found_texts.append(f"documents of the Register that affect it: {_quote_ids(rule_ids)}")
-    if not found_texts:
+        found_phrases.append(f"documents of the Register that affect it: {_quote_ids(rule_ids)}")
+    if not found_phrases:
         return RecordNotFound(
-            f"Nothing of {part_name} is loaded here: sections are records of cfr_sections "
+            f"Nothing of {part_citation} is loaded here: sections are records of cfr_sections "
             f"(`cfr:{title_number}:{part_number}.1`), rules of federal_register",
             source="cfr_sections",
         )
     return UnrecognizedId(
-        f"{part_name} is no single record; {'; '.join(found_texts)}",
-        candidates=[*first_ids, *rule_ids],
+        f"{part_citation} is no single record; {'; '.join(found_phrases)}",
+        candidates=[*first_section_ids, *rule_ids],
     )
 
 
-def _make_code_error(db: Database, code_citation: str) -> KnowledgeError:
-    quoted_citation = f'%"{code_citation}"%'
+def _make_us_code_error(db: Database, code_citation: str) -> KnowledgeError:
+    citation_like_pattern = f'%"{code_citation}"%'
     citing_ids = [
         record_id
         for source_name in ("statute_compilations", "cfr_sections")
@@ -113,7 +114,7 @@ def _make_code_error(db: Database, code_citation: str) -> KnowledgeError:
             f"""SELECT id FROM {source_name}
                 WHERE record ->> 'usc_references' LIKE ? AND status = 'active'
                 ORDER BY id LIMIT ?""",
-            (quoted_citation, _MAX_NAMED_RECORDS),
+            (citation_like_pattern, _MAX_LISTED_RECORDS),
         )
     ]
     not_covered_text = (
@@ -133,7 +134,7 @@ def _make_code_error(db: Database, code_citation: str) -> KnowledgeError:
 
 
 def _list_ids(db: Database, select_sql: str, sql_values: Sequence[object]) -> list[str]:
-    return [row["id"] for row in db.execute(select_sql, tuple(sql_values))]
+    return [id_row["id"] for id_row in db.execute(select_sql, tuple(sql_values))]
 
 
 def _quote_ids(record_ids: Sequence[str]) -> str:

@@ -23,9 +23,9 @@ from readingroom.storage.database import Database
 class ContextFields:
     """The fields of a registry's records where words of a query may be found besides the name."""
 
-    registry_by_parent_field: Mapping[str, str] = field(default_factory=dict)
+    registry_name_by_parent_field: Mapping[str, str] = field(default_factory=dict)
     """Fields with ids of what the record belongs to, each with the registry of those ids."""
-    text_fields: tuple[str, ...] = ()
+    text_field_names: tuple[str, ...] = ()
     """Fields whose words a query may contain."""
 
 
@@ -42,11 +42,11 @@ _CONTEXT_FIELDS_BY_SOURCE: Mapping[str, ContextFields] = {
         {"committees": "committees"}, ("id", "title", "type", "location", "bills")
     ),
     "roll_call_votes": ContextFields(
-        text_fields=("title", "question", "description", "amendment", "result", "type")
+        text_field_names=("title", "question", "description", "amendment", "result", "type")
     ),
-    "lda_filings": ContextFields(text_fields=("title", "period", "activities")),
+    "lda_filings": ContextFields(text_field_names=("title", "period", "activities")),
     "regulations_dot_gov_dockets": ContextFields(
-        text_fields=(
+        text_field_names=(
             "title",
             "id",
             "agency",
@@ -60,7 +60,7 @@ _CONTEXT_FIELDS_BY_SOURCE: Mapping[str, ContextFields] = {
 }
 _NO_CONTEXT_FIELDS = ContextFields()
 
-_PARENT_FACTOR, _FIELD_FACTOR = 0.97, 0.9
+_PARENT_SCORE_FACTOR, _FIELD_SCORE_FACTOR = 0.97, 0.9
 """What a match there counts, compared with 1 for one in the record's own name."""
 # A lower score explains nothing there: among so many words, some have the same initial.
 _MIN_WORD_SCORE = 0.6
@@ -96,10 +96,11 @@ class NameContext:
 
     def find_parents(self, record: Mapping[str, Any]) -> list[Parent]:
         """Return the records that this one belongs to, as far as they are loaded."""
+        registry_name_by_field = self._context_fields.registry_name_by_parent_field
         parents_or_none = (
             self._find_parent(registry_name, parent_id)
-            for field_name, registry_name in self._context_fields.registry_by_parent_field.items()
-            for parent_id in _to_list(record.get(field_name))
+            for field_name, registry_name in registry_name_by_field.items()
+            for parent_id in _list_field_values(record.get(field_name))
         )
         return [parent for parent in parents_or_none if parent]
 
@@ -109,23 +110,25 @@ class NameContext:
         return self._parents_by_id[parent_id]
 
     def _read_parent(self, registry_name: str, parent_id: str) -> Parent | None:
-        row = self._db.execute(
+        parent_row = self._db.execute(
             f"SELECT record FROM {registry_name} WHERE id = ?", (parent_id,)
         ).fetchone()
         name_rows = self._db.execute(
             "SELECT folded FROM name_forms JOIN names USING (name_row) WHERE record_id = ?",
             (parent_id,),
         ).fetchall()
-        if row is None or not name_rows:
+        if parent_row is None or not name_rows:
             return None
-        parent_record = from_json(row["record"])
+        parent_record = from_json(parent_row["record"])
         similarities = (
-            self._compare_name(tuple(name_row["folded"].split()), parent_record)
+            self._compare_query_with_name(tuple(name_row["folded"].split()), parent_record)
             for name_row in name_rows
         )
-        return Parent(parent_record, max(similarities, key=_rank_similarity))
+        return Parent(parent_record, max(similarities, key=_make_similarity_sort_key))
 
-    def _compare_name(self, name_words: tuple[str, ...], record: Mapping[str, Any]) -> Similarity:
+    def _compare_query_with_name(
+        self, name_words: tuple[str, ...], record: Mapping[str, Any]
+    ) -> Similarity:
         """Compare the query with a name; a word of the query may also be the name's initials."""
         similarity = compare_words(self._query_words, name_words)
         word_matches = list(similarity.word_matches)
@@ -138,7 +141,7 @@ class NameContext:
                 word_matches[word_index] = initials_word_match if initials_score else None
         return Similarity(tuple(word_matches), similarity.coverage)
 
-    def match_words(
+    def match_query_words(
         self, name_words: tuple[str, ...], record: Mapping[str, Any], parents: Iterable[Parent]
     ) -> list[WordMatch | None]:
         """Return, for each word of the query, its best match in the context of a record.
@@ -148,12 +151,14 @@ class NameContext:
         field_words = tuple(islice(self._iterate_field_words(record), _MAX_FIELD_WORDS))
         similarities = [parent.similarity for parent in parents]
         if record.get("source") == "committees":
-            similarities.append(self._compare_name(name_words, record))
+            similarities.append(self._compare_query_with_name(name_words, record))
         return [
             _choose_best_match(
                 [
                     *(
-                        _scale_match(parent_similarity.word_matches[word_index], _PARENT_FACTOR)
+                        _scale_likely_match(
+                            parent_similarity.word_matches[word_index], _PARENT_SCORE_FACTOR
+                        )
                         for parent_similarity in similarities
                     ),
                     _match_among_field_words(query_word, field_words),
@@ -163,28 +168,28 @@ class NameContext:
         ]
 
     def _iterate_field_words(self, record: Mapping[str, Any]) -> Iterator[str]:
-        for field_name in self._context_fields.text_fields:
-            for field_text in _iterate_texts(record.get(field_name)):
+        for field_name in self._context_fields.text_field_names:
+            for field_text in _iterate_field_texts(record.get(field_name)):
                 yield from fold.fold_all_words(field_text)
 
 
-def _rank_similarity(similarity: Similarity) -> tuple[float, float]:
+def _make_similarity_sort_key(similarity: Similarity) -> tuple[float, float]:
     return sum(
         word_match.score for word_match in similarity.word_matches if word_match
     ), similarity.coverage
 
 
-def _to_list(field_value: Any) -> Sequence[str]:
+def _list_field_values(field_value: Any) -> Sequence[str]:
     return field_value if isinstance(field_value, list) else [field_value] if field_value else []
 
 
-def _iterate_texts(field_value: Any) -> Iterator[str]:
+def _iterate_field_texts(field_value: Any) -> Iterator[str]:
     """Yield every text in a field, however deep, and the keys above it: `twitter`."""
     if isinstance(field_value, Mapping):
         field_value = [*field_value.keys(), *field_value.values()]
     if isinstance(field_value, list):
         for inner_value in field_value:
-            yield from _iterate_texts(inner_value)
+            yield from _iterate_field_texts(inner_value)
     elif field_value is not None:
         yield str(field_value)
 
@@ -194,23 +199,28 @@ def _match_among_field_words(query_word: str, field_words: tuple[str, ...]) -> W
     if not query_word:
         return None
     if query_word in field_words:
-        return WordMatch(query_word, query_word, _FIELD_FACTOR, "stands beside")
+        return WordMatch(query_word, query_word, _FIELD_SCORE_FACTOR, "stands beside")
     if len(query_word) < 3:
         return None
     if initials_range := find_initials(query_word, field_words):
-        spelled_out = " ".join(field_words[initials_range.start : initials_range.stop])
-        return _scale_match(WordMatch(query_word, spelled_out, 0.85, "stands for"), _FIELD_FACTOR)
+        spelled_out_words = " ".join(field_words[initials_range.start : initials_range.stop])
+        return _scale_likely_match(
+            WordMatch(query_word, spelled_out_words, 0.85, "stands for"), _FIELD_SCORE_FACTOR
+        )
     word_matches = (
         match_word(query_word, field_word) for field_word in set(field_words) if len(field_word) > 2
     )
-    return _scale_match(_choose_best_match(word_matches), _FIELD_FACTOR)
+    return _scale_likely_match(_choose_best_match(word_matches), _FIELD_SCORE_FACTOR)
 
 
-def _scale_match(word_match: WordMatch | None, factor: float) -> WordMatch | None:
+def _scale_likely_match(word_match: WordMatch | None, score_factor: float) -> WordMatch | None:
     if word_match is None or word_match.score < _MIN_WORD_SCORE:
         return None
     return WordMatch(
-        word_match.query_word, word_match.name_word, word_match.score * factor, word_match.relation
+        word_match.query_word,
+        word_match.name_word,
+        word_match.score * score_factor,
+        word_match.relation,
     )
 
 

@@ -17,7 +17,7 @@ from readingroom.bases.federal.names.scoring import EntityMatch
 from readingroom.bases.federal.names.stored_values import (
     FacetValues,
     ValueLookup,
-    choose_values,
+    choose_value_lookup,
     has_row,
 )
 from readingroom.bases.federal.schema import fold
@@ -30,7 +30,7 @@ from readingroom.storage.database import Database
 
 FilterValue = str | int | bool | tuple[str, ...]
 
-SOURCE_BY_REFERENCE_FILTER = {
+SOURCE_NAME_BY_REFERENCE_FILTER = {
     **dict.fromkeys(("bill", "bill_id"), "bills"),
     **dict.fromkeys(("bioguide_id", "cosponsor", "member", "speaker", "sponsor"), "legislators"),
     **dict.fromkeys(("committee", "committee_id"), "committees"),
@@ -51,7 +51,7 @@ _FIRM_NAME_FILTERS = ("client", "registrant")
 # How many different values are compared with one that is not stored as it was written.
 _MAX_READ_VALUES = 50_000
 _MAX_NEAREST_VALUES = 6
-_SURE_SCORE, _SCORE_GAP = 0.8, 0.04
+_SURE_SCORE, _MIN_SCORE_GAP = 0.8, 0.04
 """A name is taken for one record if that scores at least this, and the next is so far behind."""
 
 
@@ -74,32 +74,41 @@ def _replace_president_name(
     db: Database, table: RecordTable, filters: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Return the filters with a full name as the president's number: surnames are shared."""
-    said_words = set(fold.fold_name(str(filters.get("president") or ""))) - {"president"}
-    if table.name != "saps" or not said_words:
+    written_words = set(fold.fold_name(str(filters.get("president") or ""))) - {"president"}
+    if table.name != "saps" or not written_words:
         return filters
-    words_by_number = read_president_words(db)
+    name_words_by_number = read_president_name_words(db)
     # George W. Bush is not George H. W. Bush, whose name has all of these words too.
-    meant_numbers = [
-        number
-        for number, name_words in words_by_number.items()
-        if said_words == name_words - {str(number)}
-    ] or [number for number, name_words in words_by_number.items() if said_words <= name_words]
-    if len(meant_numbers) != 1:
+    matching_numbers = [
+        president_number
+        for president_number, name_words in name_words_by_number.items()
+        if written_words == name_words - {str(president_number)}
+    ] or [
+        president_number
+        for president_number, name_words in name_words_by_number.items()
+        if written_words <= name_words
+    ]
+    if len(matching_numbers) != 1:
         return filters
-    other_filters = {name: filters[name] for name in filters if name != "president"}
-    return {**other_filters, "president_number": meant_numbers[0]}
+    other_filters = {
+        filter_name: filters[filter_name] for filter_name in filters if filter_name != "president"
+    }
+    return {**other_filters, "president_number": matching_numbers[0]}
 
 
-def read_president_words(db: Database) -> dict[int, set[str]]:
+def read_president_name_words(db: Database) -> dict[int, set[str]]:
     """Return the presidents of the loaded statements by number, each with the words of the name."""
-    rows = db.execute(
+    president_rows = db.execute(
         """SELECT president_number AS number, max(record ->> 'president_name') AS name,
                   max(president) AS surname FROM saps
            WHERE president_number IS NOT NULL GROUP BY president_number"""
     )
     return {
-        row["number"]: {*fold.fold_name(row["name"] or row["surname"] or ""), str(row["number"])}
-        for row in rows
+        president_row["number"]: {
+            *fold.fold_name(president_row["name"] or president_row["surname"] or ""),
+            str(president_row["number"]),
+        }
+        for president_row in president_rows
     }
 
 
@@ -118,14 +127,14 @@ def find_reinterpreted_values(
 
     Another case or punctuation is not told.
     """
-    changed_values = {
+    reinterpreted_values = {
         filter_name: list(resolved_value) if isinstance(resolved_value, tuple) else resolved_value
         for filter_name, resolved_value in resolved_filters.items()
         if isinstance(resolved_value, tuple)
         or _fold_value(str(resolved_value))
         != _fold_value(str(written_filters.get(filter_name, "")))
     }
-    return changed_values or None
+    return reinterpreted_values or None
 
 
 def _resolve_search_value(
@@ -136,10 +145,10 @@ def _resolve_search_value(
     if not isinstance(filter_value, str):
         return filter_value
     facet_values = FacetValues(db, filter_name)
-    if filter_name in SOURCE_BY_REFERENCE_FILTER:
+    if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER:
         return _resolve_reference(db, facet_values, filter_name, filter_value, filters)
     if filter_name == "agency":
-        return _resolve_agency(db, facet_values, filter_value)
+        return _resolve_agency_values(db, facet_values, filter_value)
     if facet_values.has_value(filter_value) or not facet_values.list_values(1):
         return filter_value
     return _simplify_values(
@@ -159,14 +168,16 @@ def _resolve_value(
     if not isinstance(filter_value, str) or filter_name in ("since", "until"):
         unchanged_value: FilterValue = filter_value
         return unchanged_value
-    facet = next((facet for facet in table.plan.facets if facet.name == filter_name), None)
-    value_lookup = choose_values(db, table, filter_name, facet)
-    if filter_name in SOURCE_BY_REFERENCE_FILTER:
+    facet = next(
+        (facet for facet in table.aggregation_plan.facets if facet.name == filter_name), None
+    )
+    value_lookup = choose_value_lookup(db, table, filter_name, facet)
+    if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER:
         return _resolve_reference(db, value_lookup, filter_name, filter_value, filters)
-    if equivalents := _find_equivalents(filter_name, filter_value):
-        return equivalents
+    if equivalent_values := _find_equivalent_values(filter_name, filter_value):
+        return equivalent_values
     if filter_name == "agency":
-        return _resolve_agency(db, value_lookup, filter_value)
+        return _resolve_agency_values(db, value_lookup, filter_value)
     if value_lookup.has_value(filter_value) or not value_lookup.list_values(1):
         return filter_value  # also where nothing is loaded that could tell a wrong value
     return _simplify_values(
@@ -181,17 +192,19 @@ def _simplify_values(matching_values: tuple[str, ...]) -> FilterValue:
 def _check_congress(congress: Any) -> None:
     newest_congress = get_congress_on(now().isoformat()) + 1
     if isinstance(congress, int) and not 1 <= congress <= newest_congress:
-        _refuse("congress", f"there is no {congress}th Congress; from 1 to {newest_congress}")
+        _raise_invalid_filter(
+            "congress", f"there is no {congress}th Congress; from 1 to {newest_congress}"
+        )
 
 
-def _find_equivalents(filter_name: str, filter_value: str) -> tuple[str, ...]:
-    said_value = " ".join(fold.fold_all_words(filter_value))
+def _find_equivalent_values(filter_name: str, filter_value: str) -> tuple[str, ...]:
+    folded_value = " ".join(fold.fold_all_words(filter_value))
     return tuple(
         stored_value
         for stored_value, equivalent_words in _EQUIVALENT_WORDS_BY_FILTER.get(
             filter_name, {}
         ).items()
-        if said_value in equivalent_words
+        if folded_value in equivalent_words
     )
 
 
@@ -210,45 +223,52 @@ def _resolve_reference(
     Raise InvalidArguments for an id of another source, and for one that is neither loaded nor named
     by the records that are filtered.
     """
-    id_source = SOURCES_BY_NAME[SOURCE_BY_REFERENCE_FILTER[filter_name]]
+    referenced_source = SOURCES_BY_NAME[SOURCE_NAME_BY_REFERENCE_FILTER[filter_name]]
     congress = filters.get("congress")
     try:
         parsed_id = parse_federal_id(written_value, congress if isinstance(congress, int) else None)
     except UnrecognizedId:
-        return _find_record_by_name(db, id_source, filter_name, written_value)
-    if parsed_id.source != id_source.name:
-        id_problem = f"{parsed_id.id} is an id of {parsed_id.source}, not of {id_source.name}"
-        _refuse(
-            filter_name, f"{id_problem}; an id such as `{_EXAMPLE_ID_BY_SOURCE[id_source.name]}`"
+        return _get_id_by_name(db, referenced_source, filter_name, written_value)
+    if parsed_id.source != referenced_source.name:
+        problem_text = (
+            f"{parsed_id.id} is an id of {parsed_id.source}, not of {referenced_source.name}"
         )
-    is_loaded = has_row(db, f"SELECT 1 FROM {id_source.name} WHERE id = ?", parsed_id.id)
-    if is_loaded or value_lookup.has_value(parsed_id.id):
+        _raise_invalid_filter(
+            filter_name,
+            f"{problem_text}; an id such as `{_EXAMPLE_ID_BY_SOURCE[referenced_source.name]}`",
+        )
+    is_record_loaded = has_row(
+        db, f"SELECT 1 FROM {referenced_source.name} WHERE id = ?", parsed_id.id
+    )
+    if is_record_loaded or value_lookup.has_value(parsed_id.id):
         return parsed_id.id
-    nearest_ids = _list_neighbouring_ids(db, id_source, parsed_id.id)
+    nearest_ids = _list_neighbouring_ids(db, referenced_source, parsed_id.id)
     nearest_ids = nearest_ids or value_lookup.list_values(_MAX_NEAREST_VALUES)
     if nearest_ids:  # else nothing is loaded that could tell a wrong id
-        _refuse(
+        _raise_invalid_filter(
             filter_name,
             f"{parsed_id.id} is not loaded here, and nothing that is loaded names it; the nearest "
-            f"of {id_source.name}: {', '.join(nearest_ids)}; `resolve_entity` finds ids by name",
+            f"of {referenced_source.name}: {', '.join(nearest_ids)}; "
+            "`resolve_entity` finds ids by name",
         )
     return parsed_id.id
 
 
 def _list_neighbouring_ids(db: Database, source: Source, record_id: str) -> list[str]:
     """Return the loaded ids of a source that stand around one in their order."""
-    side_limit = _MAX_NEAREST_VALUES // 2
-    rows_before = db.execute(
+    max_ids_per_side = _MAX_NEAREST_VALUES // 2
+    id_rows_before = db.execute(
         f"SELECT id FROM {source.name} WHERE id < ? ORDER BY id DESC LIMIT ?",
-        (record_id, side_limit),
+        (record_id, max_ids_per_side),
     )
-    rows_after = db.execute(
-        f"SELECT id FROM {source.name} WHERE id > ? ORDER BY id LIMIT ?", (record_id, side_limit)
+    id_rows_after = db.execute(
+        f"SELECT id FROM {source.name} WHERE id > ? ORDER BY id LIMIT ?",
+        (record_id, max_ids_per_side),
     )
-    return sorted(row["id"] for rows in (rows_before, rows_after) for row in rows)
+    return sorted(id_row["id"] for id_rows in (id_rows_before, id_rows_after) for id_row in id_rows)
 
 
-def _find_record_by_name(db: Database, source: Source, filter_name: str, record_name: str) -> str:
+def _get_id_by_name(db: Database, source: Source, filter_name: str, record_name: str) -> str:
     entity_matches = resolver.resolve_name(
         db, source, record_name, build_row_filter(source.record_table, {})
     )
@@ -257,7 +277,7 @@ def _find_record_by_name(db: Database, source: Source, filter_name: str, record_
     nearest_names_text = ", ".join(
         f"{entity_match.id} ({entity_match.record['title']})" for entity_match in entity_matches[:4]
     )
-    _refuse(
+    _raise_invalid_filter(
         filter_name,
         f"{record_name!r} may be several: {nearest_names_text}; say its id"
         if nearest_names_text
@@ -284,36 +304,38 @@ def _find_sure_match(
     ]
     if likely_matches and (
         len(likely_matches) == 1
-        or likely_matches[0].score - likely_matches[1].score >= _SCORE_GAP
-        or _is_only_current(likely_matches)
+        or likely_matches[0].score - likely_matches[1].score >= _MIN_SCORE_GAP
+        or _is_first_alone_current(likely_matches)
     ):
         return likely_matches[0]
     return None
 
 
-def _is_only_current(likely_matches: Sequence[EntityMatch]) -> bool:
+def _is_first_alone_current(likely_matches: Sequence[EntityMatch]) -> bool:
     """Return whether the first alone sits now, of those who score as well."""
     return bool(likely_matches[0].record.get("current")) and not any(
         entity_match.record.get("current")
         for entity_match in likely_matches[1:]
-        if likely_matches[0].score - entity_match.score < _SCORE_GAP
+        if likely_matches[0].score - entity_match.score < _MIN_SCORE_GAP
     )
 
 
 # --- agencies ---
 
 
-def _resolve_agency(db: Database, value_lookup: ValueLookup, written_name: str) -> FilterValue:
+def _resolve_agency_values(
+    db: Database, value_lookup: ValueLookup, written_name: str
+) -> FilterValue:
     """Return the values under which records of an agency are stored: its slugs, names or code.
 
     Raise InvalidArguments, which lists the nearest, for a text that means no agency. One that is
     registered and has no record here keeps its slug: that there is none is a true answer.
     """
-    all_values = value_lookup.list_values(_MAX_READ_VALUES)
-    if not all_values:
+    all_stored_values = value_lookup.list_values(_MAX_READ_VALUES)
+    if not all_stored_values:
         return written_name  # nothing is loaded that could tell a wrong value
     written_name = written_name.removeprefix("agency:")
-    matching_values = match_agency_values([written_name], all_values)
+    matching_values = match_agency_values([written_name], all_stored_values)
     if not matching_values:
         agency_source = SOURCES_BY_NAME["agencies"]
         sure_match = _find_sure_match(
@@ -322,15 +344,15 @@ def _resolve_agency(db: Database, value_lookup: ValueLookup, written_name: str) 
             )
         )
         if sure_match is None:
-            matching_values = _match_values(db, "agency", written_name, all_values)
+            matching_values = _match_values(db, "agency", written_name, all_stored_values)
         else:
-            agency = sure_match.record
+            agency_record = sure_match.record
             matching_values = match_agency_values(
-                [*agency["names"], *agency["abbreviations"]], all_values
-            ) or (agency["slug"],)
+                [*agency_record["names"], *agency_record["abbreviations"]], all_stored_values
+            ) or (agency_record["slug"],)
     # Names and slugs of agencies are both facets; lists and groups go by the slug.
-    slugs = tuple(stored_value for stored_value in matching_values if stored_value.islower())
-    return _simplify_values(slugs or matching_values)
+    agency_slugs = tuple(stored_value for stored_value in matching_values if stored_value.islower())
+    return _simplify_values(agency_slugs or matching_values)
 
 
 # --- words ---
@@ -340,18 +362,24 @@ def _match_values(
     db: Database, filter_name: str, written_value: str, stored_values: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the stored values that a text means; raise InvalidArguments if there is none."""
-    meant_value = _expand_alias(db, filter_name, written_value)
-    folded_value = _fold_value(meant_value)
+    expanded_value = _expand_alias(db, filter_name, written_value)
+    folded_value = _fold_value(expanded_value)
     if equal_values := tuple(
         stored_value for stored_value in stored_values if _fold_value(stored_value) == folded_value
     ):
         return equal_values
-    containing_values = _find_containing(meant_value, stored_values)
-    is_one_value = len({_fold_value(stored_value) for stored_value in containing_values}) == 1
-    if containing_values and (is_one_value or filter_name in _FIRM_NAME_FILTERS):
+    containing_values = _find_containing_values(expanded_value, stored_values)
+    is_one_distinct_value = (
+        len({_fold_value(stored_value) for stored_value in containing_values}) == 1
+    )
+    if containing_values and (is_one_distinct_value or filter_name in _FIRM_NAME_FILTERS):
         return tuple(containing_values)
-    nearest_values_text = ", ".join(_list_nearest(meant_value, stored_values, containing_values))
-    _refuse(filter_name, f"nothing here has {written_value!r}; the nearest: {nearest_values_text}")
+    nearest_values_text = ", ".join(
+        _list_nearest_values(expanded_value, stored_values, containing_values)
+    )
+    _raise_invalid_filter(
+        filter_name, f"nothing here has {written_value!r}; the nearest: {nearest_values_text}"
+    )
 
 
 def _expand_alias(db: Database, filter_name: str, written_value: str) -> str:
@@ -370,7 +398,7 @@ def _expand_alias(db: Database, filter_name: str, written_value: str) -> str:
             (written_value,),
         ).fetchone()
         return str(row["code"]) if row else written_value
-    value_by_alias = fold.load_vocabulary().value_aliases.get(filter_name, {})
+    value_by_alias = fold.load_vocabulary().value_aliases_by_filter.get(filter_name, {})
     return value_by_alias.get("".join(fold.fold_all_words(written_value)), written_value)
 
 
@@ -379,19 +407,21 @@ def _fold_value(filter_value: str) -> str:
     return "".join(word for word in fold.fold_all_words(filter_value) if word != "and")
 
 
-def _find_containing(written_value: str, stored_values: Iterable[str]) -> list[str]:
+def _find_containing_values(written_value: str, stored_values: Iterable[str]) -> list[str]:
     """Return the values that have all words of a text, or whose words are all in it."""
-    said_words = set(fold.fold_name(written_value))
+    written_words = set(fold.fold_name(written_value))
     weak_words = fold.load_vocabulary().weak_words
     containing_values = []
     for stored_value in stored_values:
         value_words = set(fold.fold_name(stored_value))
-        if said_words <= value_words or (value_words <= said_words and value_words - weak_words):
+        if written_words <= value_words or (
+            value_words <= written_words and value_words - weak_words
+        ):
             containing_values.append(stored_value)
     return containing_values
 
 
-def _list_nearest(
+def _list_nearest_values(
     written_value: str, stored_values: Sequence[str], containing_values: Sequence[str]
 ) -> list[str]:
     """Return the values nearest to a text, each in one spelling."""
@@ -399,12 +429,12 @@ def _list_nearest(
         return list(stored_values)
     written_trigrams = set(fold.list_trigrams(_fold_value(written_value)))
 
-    def rank_similarity(stored_value: str) -> tuple[bool, float]:
-        own_trigrams = set(fold.list_trigrams(_fold_value(stored_value)))
-        initials = list_initials(stored_value)
-        initial_trigrams = set(chain.from_iterable(map(fold.list_trigrams, initials)))
+    def make_nearness_sort_key(stored_value: str) -> tuple[bool, float]:
+        value_trigrams = set(fold.list_trigrams(_fold_value(stored_value)))
+        possible_initials = list_initials(stored_value)
+        initial_trigrams = set(chain.from_iterable(map(fold.list_trigrams, possible_initials)))
         closest_trigrams = max(
-            own_trigrams,
+            value_trigrams,
             initial_trigrams,
             key=lambda trigrams: len(written_trigrams & trigrams) / (len(trigrams) or 1),
         )
@@ -418,8 +448,10 @@ def _list_nearest(
         _fold_value(stored_value): stored_value
         for stored_value in sorted(stored_values, key=str.islower, reverse=True)
     }
-    return heapq.nlargest(_MAX_NEAREST_VALUES, value_by_folded_value.values(), key=rank_similarity)
+    return heapq.nlargest(
+        _MAX_NEAREST_VALUES, value_by_folded_value.values(), key=make_nearness_sort_key
+    )
 
 
-def _refuse(filter_name: str, problem_text: str) -> NoReturn:
+def _raise_invalid_filter(filter_name: str, problem_text: str) -> NoReturn:
     raise InvalidArguments([{"field": f"filters.{filter_name}", "message": problem_text}])

@@ -11,11 +11,11 @@ from readingroom.bases.federal.names.scoring import EntityMatch
 from readingroom.bases.federal.names.stored_values import ColumnValues
 from readingroom.bases.federal.query.votes import describe_missing_voters
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable
-from readingroom.bases.federal.schema.uncovered import describe_uncovered
+from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
 from readingroom.storage.database import Database
 
 _MAX_READ_VALUES, _MAX_NEAREST_VALUES = 50_000, 6
-_MAX_SCORE_APART = 0.01  # of names that may be meant alike
+_MAX_SCORE_GAP = 0.01  # of names that may be meant alike
 # Fields that many loaded records do not state, each as SQL that such records pass.
 _UNSTATED_SQL_BY_FIELD = {
     ("bills", "outcome"): "outcome IS NULL",
@@ -32,8 +32,10 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
 
     A Congress or a year of which nothing is loaded means something, so it is told and not refused.
     """
-    first_row = db.execute(f"SELECT 1 FROM {table.name} WHERE {table.where} LIMIT 1").fetchone()
-    if first_row is None:
+    any_row = db.execute(
+        f"SELECT 1 FROM {table.name} WHERE {table.active_rows_condition} LIMIT 1"
+    ).fetchone()
+    if any_row is None:
         return f"No record of {table.name} is loaded here."
     vote_id = filters.get("vote_id") if table is MEMBER_VOTES else None
     if isinstance(vote_id, str):
@@ -41,47 +43,48 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
     return (
         _describe_missing_number(db, table, filters)
         or _describe_unstated_field(db, table, filters)
-        or _describe_undated(db, table, filters)
+        or _describe_undated_records(db, table, filters)
         or _describe_complete_days(db, table)
     )
 
 
 def describe_name_gaps(
-    db: Database, query_text: str, name_matches: Sequence[EntityMatch]
+    db: Database, query_text: str, entity_matches: Sequence[EntityMatch]
 ) -> str | None:
     """Return what to tell of a name that is a citation, or names several committees alike."""
     return (
-        describe_uncovered(query_text)
+        describe_uncovered_kinds(query_text)
         or describe_cited_record(db, query_text)
-        or _describe_ambiguity(name_matches)
+        or _describe_ambiguity(entity_matches)
     )
 
 
-def _describe_ambiguity(name_matches: Sequence[EntityMatch]) -> str | None:
+def _describe_ambiguity(entity_matches: Sequence[EntityMatch]) -> str | None:
     likeliest_matches = [
-        match
-        for match in name_matches
-        if match.score > name_matches[0].score - _MAX_SCORE_APART
-        and match.record.get("source") == "committees"
+        entity_match
+        for entity_match in entity_matches
+        if entity_match.score > entity_matches[0].score - _MAX_SCORE_GAP
+        and entity_match.record.get("source") == "committees"
     ]
     if len(likeliest_matches) < 2:
         return None
-    names_text = "; ".join(
-        f"{match.id} ({match.record['title']}{'' if match.record['current'] else ', of the past'})"
-        for match in likeliest_matches[:_MAX_NEAREST_VALUES]
+    committees_text = "; ".join(
+        f"{entity_match.id} ({entity_match.record['title']}"
+        f"{'' if entity_match.record['current'] else ', of the past'})"
+        for entity_match in likeliest_matches[:_MAX_NEAREST_VALUES]
     )
-    return f"Several committees may be meant: {names_text}. Say the chamber or the whole name."
+    return f"Several committees may be meant: {committees_text}. Say the chamber or the whole name."
 
 
 def describe_search_gaps(
-    db: Database, source_names: Sequence[str], values_by_field: Mapping[str, Sequence[str]]
+    db: Database, source_names: Sequence[str], allowed_values_by_field: Mapping[str, Sequence[str]]
 ) -> str | None:
     """Return by which filter of a search no record of its sources can pass; None if each lets some.
 
     Each field is given with the values of which a record must have one.
     """
     source_placeholders = ", ".join("?" * len(source_names))
-    for field_name, allowed_values in values_by_field.items():
+    for field_name, allowed_values in allowed_values_by_field.items():
         passing_row = db.execute(
             f"""SELECT 1 FROM facets f JOIN documents d ON d.doc = f.doc
                 WHERE f.field = ? AND f.value IN ({", ".join("?" * len(allowed_values))})
@@ -97,15 +100,17 @@ def describe_search_gaps(
 
 
 def _describe_missing_voters(db: Database, vote_id: str) -> str | None:
-    row = db.execute("SELECT record FROM roll_call_votes WHERE id = ?", (vote_id,)).fetchone()
-    return describe_missing_voters(from_json(row["record"])) if row else None
+    vote_row = db.execute("SELECT record FROM roll_call_votes WHERE id = ?", (vote_id,)).fetchone()
+    return describe_missing_voters(from_json(vote_row["record"])) if vote_row else None
 
 
 def _describe_missing_number(
     db: Database, table: RecordTable, filters: Mapping[str, Any]
 ) -> str | None:
     """Return which number of a filter no loaded record has, and which there are."""
-    numeric_columns = {column.name for column in table.filter_columns if column.kind == "INTEGER"}
+    numeric_columns = {
+        column.name for column in table.filter_columns if column.sql_type == "INTEGER"
+    }
     for filter_name, filter_value in filters.items():
         column_values = ColumnValues(db, table, filter_name)
         if filter_name not in numeric_columns or column_values.has_value(filter_value):
@@ -114,11 +119,13 @@ def _describe_missing_number(
             column_values.list_values(_MAX_READ_VALUES),
             key=lambda number: abs(number - filter_value),
         )
-        nearest_list = ", ".join(
+        nearest_numbers_text = ", ".join(
             str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST_VALUES])
         )
         nearest_numbers_note = (
-            f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
+            f"the nearest that are: {nearest_numbers_text}"
+            if nearest_numbers_text
+            else "none has any"
         )
         return (
             f"No record of {table.slug} with {filter_name} {filter_value} is loaded here; "
@@ -135,7 +142,9 @@ def _describe_unstated_field(
         unstated_sql = _UNSTATED_SQL_BY_FIELD.get((table.name, filter_name))
         if unstated_sql is None or filter_value == "unknown":
             continue
-        other_filters = {name: filters[name] for name in filters if name != filter_name}
+        other_filters = {
+            other_name: filters[other_name] for other_name in filters if other_name != filter_name
+        }
         row_filter = build_row_filter(table, other_filters)
         (unstated_count,) = db.execute(
             f"SELECT count(*) FROM {table.name} WHERE {row_filter.sql} AND {unstated_sql}",
@@ -149,9 +158,15 @@ def _describe_unstated_field(
     return None
 
 
-def _describe_undated(db: Database, table: RecordTable, filters: Mapping[str, Any]) -> str | None:
+def _describe_undated_records(
+    db: Database, table: RecordTable, filters: Mapping[str, Any]
+) -> str | None:
     """Return how many records that pass the other filters have no day, which no `since` lets in."""
-    other_filters = {name: filters[name] for name in filters if name not in ("since", "until")}
+    other_filters = {
+        filter_name: filters[filter_name]
+        for filter_name in filters
+        if filter_name not in ("since", "until")
+    }
     if len(other_filters) == len(filters):
         return None
     row_filter = build_row_filter(table, other_filters)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from readingroom.bases.federal.names.agencies import read_agency_names
-from readingroom.bases.federal.names.filter_values import SOURCE_BY_REFERENCE_FILTER
+from readingroom.bases.federal.names.agencies import read_agency_names_by_code
+from readingroom.bases.federal.names.filter_values import SOURCE_NAME_BY_REFERENCE_FILTER
 from readingroom.bases.federal.query.links import read_titles_and_urls
 from readingroom.bases.federal.schema.sources import RecordTable
 from readingroom.storage.database import Database
@@ -19,8 +19,8 @@ def read_group_labels(
     if group_by == "issue":
         return _read_issue_names(db)
     if group_by == "agency":
-        return read_agency_names(db)
-    if group_by not in (*SOURCE_BY_REFERENCE_FILTER, "parent_id"):
+        return read_agency_names_by_code(db)
+    if group_by not in (*SOURCE_NAME_BY_REFERENCE_FILTER, "parent_id"):
         return {}
     title_and_url_by_id = read_titles_and_urls(
         db, (group_key for group_key in group_keys if isinstance(group_key, str))
@@ -48,10 +48,13 @@ def _read_president_names(db: Database, group_by: str) -> dict[Any, str]:
                    record ->> 'president_name' AS name
             FROM saps WHERE president_number IS NOT NULL ORDER BY president_number"""
     )
-    names_by_key: dict[Any, list[str]] = {}
+    names_by_group_key: dict[Any, list[str]] = {}
     for president_row in president_rows:
         if president_row["name"]:
-            names_by_key.setdefault(president_row["key"], []).append(
+            names_by_group_key.setdefault(president_row["key"], []).append(
                 f"{president_row['name']} ({president_row['number']})"
             )
-    return {key: ", ".join(full_names) for key, full_names in names_by_key.items()}
+    return {
+        group_key: ", ".join(numbered_names)
+        for group_key, numbered_names in names_by_group_key.items()
+    }

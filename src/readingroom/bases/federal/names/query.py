@@ -10,7 +10,7 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.fold import load_vocabulary
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 
-_WORDS_BEFORE_PLACES = ("of", "from")
+_PREPOSITIONS_BEFORE_PLACES = ("of", "from")
 _POSSESSIVE_PATTERN = re.compile(r"['\u2019]s\b")
 _FISCAL_YEAR_PATTERN = re.compile(r"fy(\d{2}|\d{4})")
 _ORDINAL_PATTERN = re.compile(r"(\d+)(?:st|nd|rd|th)")
@@ -39,11 +39,13 @@ class NameQuery:
     @classmethod
     def parse_name(cls, written_name: str, registry_name: str) -> "NameQuery":
         """Return the query for a text, without stopwords unless it has no other words."""
-        kind_words = load_vocabulary().kind_words_by_registry.get(registry_name, frozenset())
+        record_kind_words = load_vocabulary().record_kind_words_by_registry.get(
+            registry_name, frozenset()
+        )
         plain_name = _POSSESSIVE_PATTERN.sub("", written_name)
         query_words = tuple(
-            replace(query_word, may_mean_record_kind=query_word.text in kind_words)
-            for query_word in _add_meanings(
+            replace(query_word, may_mean_record_kind=query_word.text in record_kind_words)
+            for query_word in _iterate_words_with_meanings(
                 tuple(_expand_bills_and_years(fold.fold_all_words(plain_name)))
             )
         )
@@ -55,11 +57,11 @@ class NameQuery:
         return cls(content_words or query_words)
 
     @cached_property
-    def texts(self) -> tuple[str, ...]:
+    def word_texts(self) -> tuple[str, ...]:
         return tuple(query_word.text for query_word in self.words)
 
     @cached_property
-    def name_texts(self) -> tuple[str, ...]:
+    def name_word_texts(self) -> tuple[str, ...]:
         """The words that names are compared with; empty for one that cannot be a name."""
         return tuple(
             "" if query_word.is_never_name else query_word.text for query_word in self.words
@@ -72,14 +74,14 @@ class NameQuery:
         strong_words = [
             query_word.text for query_word in self.words if query_word.text not in weak_words
         ]
-        plain_words = [
+        words_without_meaning = [
             query_word.text
             for query_word in self.words
             if query_word.text in strong_words
             and not query_word.meaning
             and not query_word.may_mean_record_kind
         ]
-        return tuple(plain_words or strong_words or self.texts)
+        return tuple(words_without_meaning or strong_words or self.word_texts)
 
     @cached_property
     def lookup_words(self) -> tuple[str, ...]:
@@ -91,11 +93,11 @@ class NameQuery:
         ]
         if len(self.distinctive_words) > 1:
             return (*self.distinctive_words, *number_words)
-        synonyms = load_vocabulary().equivalents_by_name.get(self.distinctive_words[0], ())
+        synonyms = load_vocabulary().equivalent_names_by_name.get(self.distinctive_words[0], ())
         return (*self.distinctive_words, *number_words, *synonyms)
 
     @cached_property
-    def no_matches(self) -> tuple[None, ...]:
+    def no_word_matches(self) -> tuple[None, ...]:
         """The matches of a name that explains no word of the query."""
         return (None,) * len(self.words)
 
@@ -121,7 +123,7 @@ class NameQuery:
 
     def iterate_joined_variants(self) -> Iterator["NameQuery"]:
         """Yield the query with each two neighbours as one word: `van hollen` is `vanhollen`."""
-        for word_index, word_pair in enumerate(pairwise(self.texts)):
+        for word_index, word_pair in enumerate(pairwise(self.word_texts)):
             joined_word = QueryWord("".join(word_pair))
             yield replace(
                 self, words=(*self.words[:word_index], joined_word, *self.words[word_index + 2 :])
@@ -139,38 +141,44 @@ def _expand_bills_and_years(word_texts: Iterable[str]) -> Iterator[str]:
             yield word_text
 
 
-def _add_meanings(word_texts: Sequence[str]) -> Iterator[QueryWord]:
+def _iterate_words_with_meanings(word_texts: Sequence[str]) -> Iterator[QueryWord]:
     """Yield the words with their meanings; the two of `new york` share one."""
-    code_by_state_words = load_vocabulary().codes_by_state_words
+    code_by_state_words = load_vocabulary().code_by_state_words
     word_index = 0
     while word_index < len(word_texts):
-        is_place = word_index > 0 and word_texts[word_index - 1] in _WORDS_BEFORE_PLACES
+        is_after_place_preposition = (
+            word_index > 0 and word_texts[word_index - 1] in _PREPOSITIONS_BEFORE_PLACES
+        )
         word_pair = tuple(word_texts[word_index : word_index + 2])
         if len(word_pair) == 2 and word_pair in code_by_state_words:
             yield from (
-                QueryWord(word_text, ("state", code_by_state_words[word_pair]), is_place)
+                QueryWord(
+                    word_text, ("state", code_by_state_words[word_pair]), is_after_place_preposition
+                )
                 for word_text in word_pair
             )
             word_index += 2
             continue
-        meaning = _find_meaning(word_texts[word_index])
-        is_state = meaning is not None and meaning[0] == "state"
-        yield QueryWord(word_texts[word_index], meaning, is_place and is_state)
+        meaning = _find_word_meaning(word_texts[word_index])
+        is_state_meaning = meaning is not None and meaning[0] == "state"
+        yield QueryWord(
+            word_texts[word_index], meaning, is_after_place_preposition and is_state_meaning
+        )
         word_index += 1
 
 
-def _find_meaning(word_text: str) -> tuple[str, str] | None:
+def _find_word_meaning(word_text: str) -> tuple[str, str] | None:
     vocabulary = load_vocabulary()
-    tables_by_kind = {
+    word_values_by_kind = {
         "chamber": vocabulary.chambers_by_word,
         "party": vocabulary.parties_by_word,
         "period": vocabulary.periods_by_word,
     }
-    for meaning_kind, value_by_word in tables_by_kind.items():
+    for meaning_kind, value_by_word in word_values_by_kind.items():
         if word_text in value_by_word:
             return meaning_kind, value_by_word[word_text]
-    if (word_text,) in vocabulary.codes_by_state_words:
-        return "state", vocabulary.codes_by_state_words[(word_text,)]
+    if (word_text,) in vocabulary.code_by_state_words:
+        return "state", vocabulary.code_by_state_words[(word_text,)]
     if word_text in vocabulary.subcommittee_words:
         return "kind", "subcommittee"
     if ordinal_match := _ORDINAL_PATTERN.fullmatch(word_text):

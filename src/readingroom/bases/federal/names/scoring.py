@@ -19,12 +19,12 @@ from readingroom.bases.federal.schema.fold import load_vocabulary
 
 MIN_SCORE = 0.5
 """The score a record needs to be an answer at all."""
-COMMITTEE_INITIALS = "chsj"
+COMMITTEE_INITIAL_LETTERS = "chsj"
 """`committee`, and the chambers: House, Senate, joint."""
 # For how many of the best names two words are also tried as one.
 _MAX_NAMES_WITH_VARIANTS = 40
-_NUMBER_FIELDS = ("district", "congress", "number", "session", "year")
-_KIND_WEIGHT, _WRONG_KIND_WEIGHT = 0.15, 0.05
+_NUMBER_FIELD_NAMES = ("district", "congress", "number", "session", "year")
+_RECORD_KIND_WEIGHT, _WRONG_RECORD_KIND_WEIGHT = 0.15, 0.05
 """Weights of a word for a kind of record, when the record confirms it and when it does not."""
 # Weight of a word like `Mass` or `Sen.`, compared with 1 for a name.
 _MEANING_WEIGHT = 0.6
@@ -38,7 +38,7 @@ class EntityMatch:
     score: float
     reasons: list[str]
     record: dict[str, Any]
-    name_length: int = 1
+    name_word_count: int = 1
     """How many words the name has that led to the record."""
 
 
@@ -49,91 +49,98 @@ class CandidateName:
     name_words: tuple[str, ...]
     query_variant: NameQuery
     similarity: Similarity
-    best_score: float
+    best_possible_score: float
     """The score if the record confirms every word that may mean something else."""
 
 
 def select_candidate_names(
     name_query: NameQuery,
-    words_by_name_row: Mapping[int, tuple[str, ...]],
-    unexplained_score: float = 0.0,
+    words_by_name_id: Mapping[int, tuple[str, ...]],
+    unexplained_word_score: float = 0.0,
 ) -> dict[int, CandidateName]:
     """Return the names that may reach MIN_SCORE, by row.
 
     Only for the best of them are two words also tried as one: trying all costs too much.
     """
-    candidate_by_name_row = {
-        name_row: make_candidate_name(name_words, name_query, unexplained_score)
-        for name_row, name_words in words_by_name_row.items()
+    candidate_by_name_id = {
+        name_id: make_candidate_name(name_words, name_query, unexplained_word_score)
+        for name_id, name_words in words_by_name_id.items()
     }
-    best_name_rows = sorted(
-        candidate_by_name_row,
-        key=lambda name_row: (-candidate_by_name_row[name_row].best_score, name_row),
+    best_name_ids = sorted(
+        candidate_by_name_id,
+        key=lambda name_id: (-candidate_by_name_id[name_id].best_possible_score, name_id),
     )[:_MAX_NAMES_WITH_VARIANTS]
-    candidate_by_name_row |= {
-        name_row: max(
-            _make_variants(candidate_by_name_row[name_row]), key=lambda variant: variant.best_score
+    candidate_by_name_id |= {
+        name_id: max(
+            _iterate_candidate_variants(candidate_by_name_id[name_id]),
+            key=lambda candidate_variant: candidate_variant.best_possible_score,
         )
-        for name_row in best_name_rows
+        for name_id in best_name_ids
     }
     return {
-        name_row: candidate_name
-        for name_row, candidate_name in candidate_by_name_row.items()
-        if candidate_name.best_score >= MIN_SCORE
+        name_id: candidate_name
+        for name_id, candidate_name in candidate_by_name_id.items()
+        if candidate_name.best_possible_score >= MIN_SCORE
     }
 
 
-def _make_variants(candidate_name: CandidateName) -> Iterator[CandidateName]:
+def _iterate_candidate_variants(candidate_name: CandidateName) -> Iterator[CandidateName]:
     """Yield the candidate, and it with two words of the query, or of the name, joined."""
     yield candidate_name
     weak_words = load_vocabulary().weak_words
     query_words = candidate_name.query_variant.words
-    for index, joined_query in enumerate(candidate_name.query_variant.iterate_joined_variants()):
-        stays_apart = any(
+    for word_index, joined_query in enumerate(
+        candidate_name.query_variant.iterate_joined_variants()
+    ):
+        must_stay_apart = any(
             query_word.may_mean_record_kind or query_word.text in weak_words
-            for query_word in query_words[index : index + 2]
+            for query_word in query_words[word_index : word_index + 2]
         )
-        joined_word = joined_query.texts[index]
-        if not stays_apart and any(
-            is_same_but_for_typos(joined_word, word) for word in candidate_name.name_words
+        joined_word = joined_query.word_texts[word_index]
+        if not must_stay_apart and any(
+            is_same_but_for_typos(joined_word, compared_word)
+            for compared_word in candidate_name.name_words
         ):
             yield make_candidate_name(candidate_name.name_words, joined_query)
-    for index, (first_word, second_word) in enumerate(pairwise(candidate_name.name_words)):
+    for word_index, (first_word, second_word) in enumerate(pairwise(candidate_name.name_words)):
         joined_word = first_word + second_word
         if any(
-            is_same_but_for_typos(word, joined_word) for word in candidate_name.query_variant.texts
+            is_same_but_for_typos(compared_word, joined_word)
+            for compared_word in candidate_name.query_variant.word_texts
         ):
             joined_name_words = (
-                *candidate_name.name_words[:index],
+                *candidate_name.name_words[:word_index],
                 joined_word,
-                *candidate_name.name_words[index + 2 :],
+                *candidate_name.name_words[word_index + 2 :],
             )
             yield make_candidate_name(joined_name_words, candidate_name.query_variant)
 
 
 def make_candidate_name(
-    name_words: tuple[str, ...], name_query: NameQuery, unexplained_score: float = 0.0
+    name_words: tuple[str, ...], name_query: NameQuery, unexplained_word_score: float = 0.0
 ) -> CandidateName:
-    """Compare a name with a query. Words that it does not explain score `unexplained_score`."""
-    similarity = compare_words(name_query.name_texts, name_words)
-    if name_query.acronym and score_initials(name_query.acronym, name_words, COMMITTEE_INITIALS):
+    """Compare a name with a query; words that it does not explain get `unexplained_word_score`."""
+    similarity = compare_words(name_query.name_word_texts, name_words)
+    if name_query.acronym and score_initials(
+        name_query.acronym, name_words, COMMITTEE_INITIAL_LETTERS
+    ):
         return CandidateName(name_words, name_query, similarity, 1.0)
     word_scores = [
-        _find_best_word_score(query_word, word_match, unexplained_score)
+        _compute_best_word_score(query_word, word_match, unexplained_word_score)
         for query_word, word_match in zip(name_query.words, similarity.word_matches, strict=True)
     ]
-    best_score = combine_scores(name_query, word_scores, similarity.coverage)
-    return CandidateName(name_words, name_query, similarity, best_score)
+    best_possible_score = combine_scores(name_query, word_scores, similarity.coverage)
+    return CandidateName(name_words, name_query, similarity, best_possible_score)
 
 
-def _find_best_word_score(
-    query_word: QueryWord, word_match: WordMatch | None, unexplained_score: float
+def _compute_best_word_score(
+    query_word: QueryWord, word_match: WordMatch | None, unexplained_word_score: float
 ) -> float:
     if query_word.meaning:
         return 1.0
     if word_match:
         return word_match.score
-    return 0.0 if query_word.may_mean_record_kind else unexplained_score
+    return 0.0 if query_word.may_mean_record_kind else unexplained_word_score
 
 
 def is_subcommittee(record: Mapping[str, Any]) -> bool:
@@ -148,21 +155,21 @@ def score_record(
     name_context: NameContext,
     name_query: NameQuery,
     candidate_name: CandidateName,
-    name_form: str,
+    printed_name: str,
     record: Mapping[str, Any],
 ) -> tuple[float, list[str]]:
     """Return how well a record explains the query, and the reasons for that."""
     if acronym_score := _score_acronym(name_query, candidate_name, record):
         word_scores, reasons = explain_words(
-            name_query, name_query.no_matches, name_query.no_matches, [record]
+            name_query, name_query.no_word_matches, name_query.no_word_matches, [record]
         )
         word_scores = [
             acronym_score if query_word.text in name_query.acronym_words else word_score
             for query_word, word_score in zip(name_query.words, word_scores, strict=True)
         ]
-        initials_reason = f"{name_query.acronym!r} are the initials of {name_form!r}"
+        initials_reason = f"{name_query.acronym!r} are the initials of {printed_name!r}"
         return combine_scores(name_query, word_scores, 1.0), [initials_reason, *reasons]
-    return _score_by_words(name_context, name_query, candidate_name, name_form, record)
+    return _score_by_words(name_context, name_query, candidate_name, printed_name, record)
 
 
 def _score_acronym(
@@ -177,14 +184,14 @@ def _score_by_words(
     name_context: NameContext,
     name_query: NameQuery,
     candidate_name: CandidateName,
-    name_form: str,
+    printed_name: str,
     record: Mapping[str, Any],
 ) -> tuple[float, list[str]]:
     word_matches = candidate_name.similarity.word_matches
     parents: list[Parent] = []
-    context_matches: Sequence[WordMatch | None] = candidate_name.query_variant.no_matches
+    context_matches: Sequence[WordMatch | None] = candidate_name.query_variant.no_word_matches
     # Whether its own name has every word of the query that is more than the word for its kind.
-    is_exact = all(
+    is_exact_name = all(
         (word_match and word_match.score == 1.0)
         or (query_word.meaning == ("kind", "subcommittee") and is_subcommittee(record))
         for query_word, word_match in zip(
@@ -192,9 +199,9 @@ def _score_by_words(
         )
     )
     # A variant has other words than the query that the context was made for.
-    if candidate_name.query_variant is name_query and not is_exact:
+    if candidate_name.query_variant is name_query and not is_exact_name:
         parents = name_context.find_parents(record)
-        context_matches = name_context.match_words(candidate_name.name_words, record, parents)
+        context_matches = name_context.match_query_words(candidate_name.name_words, record, parents)
     if not any(
         word_match and word_match.score > 0.5 for word_match in (*word_matches, *context_matches)
     ):
@@ -203,21 +210,21 @@ def _score_by_words(
     word_scores, reasons = explain_words(
         candidate_name.query_variant, word_matches, context_matches, confirming_records
     )
-    if parents and _is_name_of_another(candidate_name.query_variant, word_matches, word_scores):
+    if parents and _names_another_record(candidate_name.query_variant, word_matches, word_scores):
         return 0.0, []
-    coverages = [
+    name_coverages = [
         candidate_name.similarity.coverage,
         *(parent.similarity.coverage for parent in parents),
     ]
-    coverage = sum(coverages) / len(coverages)
-    unexplained_weight = 0.5 if _is_full_name(candidate_name) else 1.0
+    mean_coverage = sum(name_coverages) / len(name_coverages)
+    unexplained_word_factor = 0.5 if _is_full_name(candidate_name) else 1.0
     record_score = combine_scores(
-        candidate_name.query_variant, word_scores, coverage, unexplained_weight
+        candidate_name.query_variant, word_scores, mean_coverage, unexplained_word_factor
     )
-    return record_score, [f"named {name_form!r}", *reasons]
+    return record_score, [f"named {printed_name!r}", *reasons]
 
 
-def _is_name_of_another(
+def _names_another_record(
     name_query: NameQuery,
     word_matches: Sequence[WordMatch | None],
     word_scores: Sequence[float | None],
@@ -300,7 +307,7 @@ def _is_neutral(query_word: QueryWord, record: Mapping[str, Any]) -> bool:
         query_word.meaning
         and query_word.meaning[0] == "number"
         and not record.get("published_at")
-        and not any(record.get(field_name) for field_name in _NUMBER_FIELDS)
+        and not any(record.get(field_name) for field_name in _NUMBER_FIELD_NAMES)
     )
 
 
@@ -318,9 +325,10 @@ def is_of_other_chamber(
     ]
     if not chamber_words or "terms" in record or record.get("chamber") not in ("house", "senate"):
         return False
-    record_meaning = ("chamber", record["chamber"])
+    record_chamber_meaning = ("chamber", record["chamber"])
     return not any(
-        chamber_word.meaning == record_meaning or chamber_word.text in candidate_name.name_words
+        chamber_word.meaning == record_chamber_meaning
+        or chamber_word.text in candidate_name.name_words
         for chamber_word in chamber_words
     )
 
@@ -338,31 +346,35 @@ def _find_confirming_field(record: Mapping[str, Any], query_word: QueryWord) -> 
         return next(
             (
                 field_name
-                for field_name in _NUMBER_FIELDS
+                for field_name in _NUMBER_FIELD_NAMES
                 if str(record.get(field_name)) == meaning_value
             ),
             None,
         )
-    term_values = (term.get(meaning_kind) for term in record.get("terms") or ())
-    return meaning_kind if meaning_value in (record.get(meaning_kind), *term_values) else None
+    office_term_values = (
+        office_term.get(meaning_kind) for office_term in record.get("terms") or ()
+    )
+    return (
+        meaning_kind if meaning_value in (record.get(meaning_kind), *office_term_values) else None
+    )
 
 
 def combine_scores(
     name_query: NameQuery,
     word_scores: Sequence[float | None],
     name_coverage: float,
-    unexplained_weight: float = 1.0,
+    unexplained_word_factor: float = 1.0,
 ) -> float:
     """Return mostly how much of the query is explained, and a little how much of the name.
 
-    Words that nothing explains count `unexplained_weight` times as much as others.
+    Words that nothing explains count `unexplained_word_factor` times as much as others.
     """
     total_weight = explained_weight = 0.0
     for query_word, word_score in zip(name_query.words, word_scores, strict=True):
         if word_score is None:
             continue
         word_weight = _compute_weight_in_query(query_word, word_score)
-        total_weight += word_weight if word_score else word_weight * unexplained_weight
+        total_weight += word_weight if word_score else word_weight * unexplained_word_factor
         explained_weight += word_weight * word_score
     # A little for coverage: of names that explain the query alike, the shorter one is meant.
     return explained_weight / total_weight * (0.85 + 0.15 * name_coverage) if total_weight else 0.0
@@ -371,35 +383,35 @@ def combine_scores(
 def _compute_weight_in_query(query_word: QueryWord, word_score: float) -> float:
     """Return how much a word counts; least when it only names a kind of record, and another."""
     if query_word.may_mean_record_kind:
-        return _KIND_WEIGHT if word_score else _WRONG_KIND_WEIGHT
+        return _RECORD_KIND_WEIGHT if word_score else _WRONG_RECORD_KIND_WEIGHT
     word_weight = compute_word_weight(query_word.text)
     return _MEANING_WEIGHT if query_word.meaning and word_weight == 1.0 else word_weight
 
 
-def make_sort_key(entity_match: EntityMatch) -> tuple[Any, ...]:
+def make_match_sort_key(entity_match: EntityMatch) -> tuple[Any, ...]:
     """Sort by score; of equals, those in office and whole committees first, then the newest.
 
     Of members in office, those who have served longest are the best known.
     """
     record = entity_match.record
     office_terms = record.get("terms") if record.get("current") else None
-    first_day = office_terms[0]["start"] if office_terms else None
+    first_day_in_office = office_terms[0]["start"] if office_terms else None
     return (
         -entity_match.score,
         not record.get("current", True),
         bool(record.get("stub")),
         bool(record.get("parent_id")),
-        entity_match.name_length,
-        first_day or "9999",
+        entity_match.name_word_count,
+        first_day_in_office or "9999",
         _make_newest_first_key(record.get("published_at")),
         entity_match.id,
     )
 
 
 def _make_newest_first_key(iso_day: str | None) -> tuple[int, ...]:
-    return tuple(-ord(letter) for letter in iso_day) if iso_day else (0,)
+    return tuple(-ord(date_character) for date_character in iso_day) if iso_day else (0,)
 
 
-def rescale_match(entity_match: EntityMatch, factor: float) -> EntityMatch:
+def rescale_match(entity_match: EntityMatch, score_factor: float) -> EntityMatch:
     """Return a match whose score counts so much less."""
-    return replace(entity_match, score=round(entity_match.score * factor, 4))
+    return replace(entity_match, score=round(entity_match.score * score_factor, 4))

@@ -72,12 +72,12 @@ def compare_words(query_words: Sequence[str], name_words: Sequence[str]) -> Simi
     for index, query_word in enumerate(query_words):
         if index not in match_by_query_index and (
             initials_range := find_initials(query_word, name_words)
-            or _find_blend(query_word, name_words)
+            or _find_blended_words(query_word, name_words)
         ):
             initials_score = _INITIALS_SCORE if len(query_word) > 2 else _INITIAL_SCORE
-            spelled_out = " ".join(name_words[initials_range.start : initials_range.stop])
+            spelled_out_words = " ".join(name_words[initials_range.start : initials_range.stop])
             match_by_query_index[index] = WordMatch(
-                query_word, spelled_out, initials_score, "stands for"
+                query_word, spelled_out_words, initials_score, "stands for"
             )
             score_by_name_index |= {
                 name_index: max(initials_score, score_by_name_index.get(name_index, 0.0))
@@ -123,14 +123,14 @@ def match_word(query_word: str, name_word: str) -> WordMatch | None:
     """Return how a word of a query may mean a word of a name, or None if it cannot."""
     if query_word == name_word:
         return WordMatch(query_word, name_word, 1.0, "is")
-    if name_word in load_vocabulary().equivalents_by_name.get(query_word, ()):
+    if name_word in load_vocabulary().equivalent_names_by_name.get(query_word, ()):
         return WordMatch(query_word, name_word, _NICKNAME_SCORE, "is short for, or a form of,")
     if len(query_word) == 1 or len(name_word) == 1:
         initial_score = _INITIAL_SCORE if len(query_word) == 1 else _NAME_INITIAL_SCORE
-        has_initial = query_word[0] == name_word[0]
+        shares_initial = query_word[0] == name_word[0]
         return (
             WordMatch(query_word, name_word, initial_score, "has the initial of")
-            if has_initial
+            if shares_initial
             else None
         )
     if _is_prefix(query_word, name_word):
@@ -175,12 +175,12 @@ def _is_contraction(query_word: str, name_word: str) -> bool:
 
 def _has_same_stem(query_word: str, name_word: str) -> bool:
     """`China` and `Chinese`, `immigrants` and `immigration` differ only in a common ending."""
-    shared_length = distance.Prefix.similarity(query_word, name_word)
-    endings = load_vocabulary().word_endings
+    shared_prefix_length = distance.Prefix.similarity(query_word, name_word)
+    word_endings = load_vocabulary().word_endings
     # The last letter they share may belong to both endings: immigr-ants, immigr-ation.
     return any(
-        query_word[stem_length:] in endings and name_word[stem_length:] in endings
-        for stem_length in range(max(4, shared_length - 1), shared_length + 1)
+        query_word[stem_length:] in word_endings and name_word[stem_length:] in word_endings
+        for stem_length in range(max(4, shared_prefix_length - 1), shared_prefix_length + 1)
     )
 
 
@@ -192,23 +192,25 @@ def find_initials(letters: str, name_words: Sequence[str]) -> range | None:
     """
     if not 2 <= len(letters) <= 6 or not letters.isalpha():
         return None
-    initials = "".join(word[0] for word in name_words)
+    name_initials = "".join(word[0] for word in name_words)
     stopword_positions = (
         index for index in range(1, len(letters) - 1) if letters[index] in _STOPWORD_INITIALS
     )
-    letter_variants = (letters[:index] + letters[index + 1 :] for index in stopword_positions)
-    for letter_sequence in (letters, *letter_variants):
-        first_index = initials.find(letter_sequence)
+    letters_without_stopword = (
+        letters[:index] + letters[index + 1 :] for index in stopword_positions
+    )
+    for letter_sequence in (letters, *letters_without_stopword):
+        first_word_index = name_initials.find(letter_sequence)
         word_weights = [
             compute_word_weight(word)
-            for word in name_words[first_index : first_index + len(letter_sequence)]
+            for word in name_words[first_word_index : first_word_index + len(letter_sequence)]
         ]
-        if first_index >= 0 and sum(weight > _WEAK_WORD_WEIGHT for weight in word_weights) > 1:
-            return range(first_index, first_index + len(letter_sequence))
+        if first_word_index >= 0 and sum(weight > _WEAK_WORD_WEIGHT for weight in word_weights) > 1:
+            return range(first_word_index, first_word_index + len(letter_sequence))
     return None
 
 
-def _find_blend(blended_word: str, name_words: Sequence[str]) -> range | None:
+def _find_blended_words(blended_word: str, name_words: Sequence[str]) -> range | None:
     """Return where a name has two words whose beginnings make this: `MilCon`, `fintech`."""
     for index, (first_word, second_word) in enumerate(pairwise(name_words)):
         cut_indexes = range(3, len(blended_word) - 2)
@@ -228,10 +230,10 @@ def score_initials(letters: str, name_words: Sequence[str], extra_letters: str =
     """
     letter_counts = Counter(letters)
     core_initials = [word[0] for word in name_words if word not in load_vocabulary().weak_words]
-    weak_initials = [word[0] for word in name_words if word in load_vocabulary().weak_words]
+    weak_word_initials = [word[0] for word in name_words if word in load_vocabulary().weak_words]
     surplus_letter_counts = letter_counts - Counter(core_initials)
     if Counter(core_initials) - letter_counts or not surplus_letter_counts <= Counter(
-        weak_initials
+        weak_word_initials
     ) | Counter(extra_letters):
         return 0.0
     if (
@@ -251,11 +253,11 @@ def score_initials(letters: str, name_words: Sequence[str], extra_letters: str =
 
 def _list_ordered_initials(name_words: Sequence[str]) -> tuple[str, str]:
     """Return all initials, and those with the C of `committee` last: `SJC` for the Judiciary."""
-    initials = "".join(word[0] for word in name_words)
+    all_initials = "".join(word[0] for word in name_words)
     significant_initials = "".join(
         word[0] for word in name_words if word not in load_vocabulary().committee_words
     )
-    return initials, f"{significant_initials}c"
+    return all_initials, f"{significant_initials}c"
 
 
 def _score_spelling(query_word: str, name_word: str) -> float:

@@ -13,35 +13,35 @@ class ColumnValues:
 
     db: Database
     table: RecordTable
-    column: str
+    column_name: str
 
     def has_value(self, searched_value: str | int) -> bool:
         return has_row(
             self.db,
-            f"SELECT 1 FROM {self.table.name} WHERE {self.column} = ? LIMIT 1",
+            f"SELECT 1 FROM {self.table.name} WHERE {self.column_name} = ? LIMIT 1",
             searched_value,
         )
 
-    def list_values(self, limit: int) -> list[Any]:
-        table_name, column_name = self.table.name, self.column
-        if column_name not in self.table.indexed_columns:
-            rows = self.db.execute(
+    def list_values(self, max_values: int) -> list[Any]:
+        table_name, column_name = self.table.name, self.column_name
+        if column_name not in self.table.indexed_column_names:
+            value_rows = self.db.execute(
                 f"""SELECT DISTINCT {column_name} FROM {table_name}
                     WHERE {column_name} IS NOT NULL LIMIT ?""",
-                (limit,),
+                (max_values,),
             )
-            return [row[0] for row in rows]
+            return [value_row[0] for value_row in value_rows]
         # From each value to the next by the column's index: rows with equal values are not read.
-        rows = self.db.execute(
+        value_rows = self.db.execute(
             f"""WITH RECURSIVE stored (value) AS (
                     SELECT min({column_name}) FROM {table_name}
                     UNION ALL
                     SELECT (SELECT min({column_name}) FROM {table_name} WHERE {column_name} > value)
                     FROM stored WHERE value IS NOT NULL)
                 SELECT value FROM stored WHERE value IS NOT NULL LIMIT ?""",
-            (limit,),
+            (max_values,),
         )
-        return [row["value"] for row in rows]
+        return [value_row["value"] for value_row in value_rows]
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class FacetValues:
     """The values of a facet that searches filter by, of any source."""
 
     db: Database
-    field: str
+    field_name: str
 
     def has_value(self, searched_value: str) -> bool:
         return has_row(
             self.db,
-            f"SELECT 1 FROM facets WHERE field = '{self.field}' AND value = ? LIMIT 1",
+            f"SELECT 1 FROM facets WHERE field = '{self.field_name}' AND value = ? LIMIT 1",
             searched_value,
         )
 
-    def list_values(self, limit: int) -> list[str]:
-        rows = self.db.execute(
+    def list_values(self, max_values: int) -> list[str]:
+        value_rows = self.db.execute(
             """WITH RECURSIVE stored (value) AS (
                    SELECT min(value) FROM facets WHERE field = ?
                    UNION ALL
@@ -67,13 +67,13 @@ class FacetValues:
                            WHERE f.field = ? AND f.value > stored.value)
                    FROM stored WHERE value IS NOT NULL)
                SELECT value FROM stored WHERE value IS NOT NULL LIMIT ?""",
-            (self.field, self.field, limit),
+            (self.field_name, self.field_name, max_values),
         )
-        return [row["value"] for row in rows]
+        return [value_row["value"] for value_row in value_rows]
 
 
 @dataclass(frozen=True)
-class ItemValues:
+class RecordFacetValues:
     """The values of a facet that is read from the records themselves."""
 
     db: Database
@@ -86,18 +86,18 @@ class ItemValues:
             searched_value,
         )
 
-    def list_values(self, limit: int) -> list[str]:
-        rows = self.db.execute(
+    def list_values(self, max_values: int) -> list[str]:
+        value_rows = self.db.execute(
             f"SELECT DISTINCT value FROM ({self.facet.rows_sql}) WHERE value IS NOT NULL LIMIT ?",
-            (limit,),
+            (max_values,),
         )
-        return [row["value"] for row in rows]
+        return [value_row["value"] for value_row in value_rows]
 
 
-ValueLookup = ColumnValues | FacetValues | ItemValues
+ValueLookup = ColumnValues | FacetValues | RecordFacetValues
 
 
-def choose_values(
+def choose_value_lookup(
     db: Database, table: RecordTable, filter_name: str, facet: Facet | None
 ) -> ValueLookup:
     """Return where the values of a filter are stored."""
@@ -105,9 +105,9 @@ def choose_values(
         return ColumnValues(db, table, filter_name)
     if filter_name in ("agency", "topic"):
         return FacetValues(db, filter_name)
-    return ItemValues(db, facet)
+    return RecordFacetValues(db, facet)
 
 
-def has_row(db: Database, sql: str, searched_value: str | int) -> bool:
+def has_row(db: Database, select_sql: str, searched_value: str | int) -> bool:
     """Return whether a query with one value finds anything."""
-    return db.execute(sql, (searched_value,)).fetchone() is not None
+    return db.execute(select_sql, (searched_value,)).fetchone() is not None

@@ -24,8 +24,8 @@ LinkCard = Mapping[str, Any]
 _MAX_LINKS = 40
 _MAX_SPONSORSHIPS = 10
 """How many sponsors and how many cosponsors are drawn where the citations leave them no room."""
-_LINK_NOTES_BY_SOURCE = dict.fromkeys(("bills", "legislators"), "by citation or sponsorship")
-_UNDRAWN_RELATIONS = {
+_LINK_REASON_BY_SOURCE = dict.fromkeys(("bills", "legislators"), "by citation or sponsorship")
+_UNDRAWN_RELATIONS_BY_SOURCE = {
     "bills": "The actions and the votes of members",
     "committees": "Members, bills, hearings and reports",
     "legislators": "Seats and votes",
@@ -54,23 +54,23 @@ class LinkPages:
         link_cards: list[LinkCard] = list(link_page.results)
         if link_page.has_more:
             link_cards += await self._list_sponsorships(record_source, parsed_id.id)
-        link_cards = _drop_repeated(link_cards)
-        shown_count = len(link_cards)
+        link_cards = _drop_repeated_links(link_cards)
+        shown_link_count = len(link_cards)
         chart_caption = (
             f"{parsed_id.id} is linked to {format_count(link_page.total or 0, 'record')} "
-            f"{_LINK_NOTES_BY_SOURCE.get(record_source.name, 'by citation')}"
+            f"{_LINK_REASON_BY_SOURCE.get(record_source.name, 'by citation')}"
         )
         chart_caption += (
-            f"; {shown_count} are shown." if shown_count < (link_page.total or 0) else "."
+            f"; {shown_link_count} are shown." if shown_link_count < (link_page.total or 0) else "."
         )
-        link_edges = [_make_edge(link_card) for link_card in link_cards]
+        link_edges = [_make_graph_edge(link_card) for link_card in link_cards]
         link_chart = draw_link_graph(parsed_id.id, link_edges, chart_caption)
         body_html = render(
             "links.html",
             chart=link_chart,
             record_id=parsed_id.id,
             edges=link_edges,
-            undrawn_relations=_UNDRAWN_RELATIONS.get(record_source.name),
+            undrawn_relations=_UNDRAWN_RELATIONS_BY_SOURCE.get(record_source.name),
             bill_links=_list_bill_links(record_source.name, parsed_id.id),
         )
         return RenderedPage(
@@ -94,7 +94,7 @@ class LinkPages:
         return [link_card for sponsor_page in sponsor_pages for link_card in sponsor_page.results]
 
 
-def _drop_repeated(link_cards: Sequence[LinkCard]) -> list[LinkCard]:
+def _drop_repeated_links(link_cards: Sequence[LinkCard]) -> list[LinkCard]:
     return list(
         {(link_card["kind"], link_card["id"]): link_card for link_card in link_cards}.values()
     )
@@ -104,7 +104,7 @@ def _list_bill_links(source_name: str, record_id: str) -> Sequence[PageLink]:
     return list_member_bill_links(record_id) if source_name == "legislators" else ()
 
 
-def _make_edge(link_card: LinkCard) -> GraphEdge:
+def _make_graph_edge(link_card: LinkCard) -> GraphEdge:
     evidence_text = "; ".join(
         f"{link_evidence['words']} ({link_evidence['said_by']})"
         if isinstance(link_evidence, Mapping)

@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from readingroom.bases.federal.filters import parse_filters
-from readingroom.bases.federal.names.filter_values import SOURCE_BY_REFERENCE_FILTER
+from readingroom.bases.federal.names.filter_values import SOURCE_NAME_BY_REFERENCE_FILTER
 from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series
 from readingroom.bases.federal.query.aggregates import Aggregation
 from readingroom.bases.federal.query.links import read_titles_and_urls
-from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Column, Source, find_source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Column, Source, get_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.protocol.pages import (
     FormRefusal,
@@ -52,10 +52,10 @@ class ListPages:
             for source_progress in await self._service.list_progress()
             if source_progress.is_loaded
         ]
-        largest_sources_first = sorted(
+        loaded_sources_by_size = sorted(
             loaded_sources, key=lambda source_progress: -source_progress.records
         )
-        record_count = sum(source_progress.records for source_progress in largest_sources_first)
+        record_count = sum(source_progress.records for source_progress in loaded_sources_by_size)
         source_chart = draw_bars(
             [
                 ChartBar(
@@ -63,17 +63,17 @@ class ListPages:
                     source_progress.records,
                     f"/records/{source_progress.source}",
                 )
-                for source_progress in largest_sources_first
+                for source_progress in loaded_sources_by_size
             ],
-            f"{record_count:,} federal records of {len(largest_sources_first)} kinds are loaded.",
+            f"{record_count:,} federal records of {len(loaded_sources_by_size)} kinds are loaded.",
             ("Source", "Records"),
         )
         body_html = render(
             "sources.html",
-            chart=source_chart if largest_sources_first else None,
-            sources=largest_sources_first,
+            chart=source_chart if loaded_sources_by_size else None,
+            sources=loaded_sources_by_size,
         )
-        return RenderedPage("Federal records", body_html, data=largest_sources_first)
+        return RenderedPage("Federal records", body_html, data=loaded_sources_by_size)
 
     async def list_source_freshness(self) -> list[SourceFreshness]:
         """Return up to which day each source is loaded, or the day of its newest record."""
@@ -91,11 +91,11 @@ class ListPages:
 
     async def show_source(self, request: PageRequest) -> RenderedPage:
         """Return the records of a source that pass the filters, and how many there were when."""
-        record_source = find_source(request.get_parameter("source"))
+        record_source = get_source(request.get_parameter("source"))
         chosen_filters = read_filters(record_source, request)
         form_values = _make_list_form_values(record_source, chosen_filters, request)
         if request.refusal:
-            candidate_links = _list_candidates(record_source, chosen_filters, request.refusal)
+            candidate_links = _list_candidate_links(record_source, chosen_filters, request.refusal)
             body_html = render(
                 "source.html", **form_values, candidates=candidate_links, loaded_up_to=None
             )
@@ -112,7 +112,7 @@ class ListPages:
             "source.html",
             **form_values,
             records=[
-                _RecordLine.from_record(listed_record) for listed_record in record_page.results
+                _ListedRecordRow.from_record(listed_record) for listed_record in record_page.results
             ],
             chart=time_chart,
             groups=group_chart,
@@ -135,22 +135,25 @@ class ListPages:
         self, record_source: Source, chosen_filters: Mapping[str, Any]
     ) -> Chart | None:
         """Return a bar for each month or year, which narrows the list to it."""
-        if (_DATE_FIELD, _DATE_FIELD) not in record_source.record_table.plan.times:
+        if (
+            _DATE_FIELD,
+            _DATE_FIELD,
+        ) not in record_source.record_table.aggregation_plan.date_columns:
             return None
-        time_series = await self._read_series(record_source, chosen_filters, "year")
+        time_series = await self._compute_series(record_source, chosen_filters, "year")
         nonempty_buckets = [time_bucket for time_bucket in time_series.buckets if time_bucket.value]
         if not nonempty_buckets:
             return None
-        charted_duration = dt.date.fromisoformat(nonempty_buckets[-1].end) - dt.date.fromisoformat(
-            nonempty_buckets[0].start
-        )
-        if charted_duration.days <= _MAX_DAYS_SHOWN_BY_MONTH:
-            time_series = await self._read_series(record_source, chosen_filters, "month")
-        if _count_shown_days(chosen_filters) <= _MAX_DAYS_SHOWN_BY_DAY:
-            time_series = await self._read_series(record_source, chosen_filters, "day")
+        period_with_records = dt.date.fromisoformat(
+            nonempty_buckets[-1].end
+        ) - dt.date.fromisoformat(nonempty_buckets[0].start)
+        if period_with_records.days <= _MAX_DAYS_SHOWN_BY_MONTH:
+            time_series = await self._compute_series(record_source, chosen_filters, "month")
+        if _count_filtered_days(chosen_filters) <= _MAX_DAYS_SHOWN_BY_DAY:
+            time_series = await self._compute_series(record_source, chosen_filters, "day")
         return _draw_series_chart(record_source, time_series, chosen_filters)
 
-    async def _read_series(
+    async def _compute_series(
         self, record_source: Source, chosen_filters: Mapping[str, Any], time_interval: Interval
     ) -> Series:
         row_filter = parse_filters(record_source.record_table, chosen_filters)
@@ -167,15 +170,15 @@ class ListPages:
         self, record_source: Source, chosen_filters: Mapping[str, Any], group_by: str
     ) -> Chart | None:
         """Return the ten largest groups by one field, each a link to its records."""
-        if group_by not in record_source.record_table.plan.groups:
+        if group_by not in record_source.record_table.aggregation_plan.group_names:
             return None
         row_filter = parse_filters(record_source.record_table, chosen_filters)
-        count_answer = await self._service.compute_aggregate(
+        group_counts = await self._service.compute_aggregate(
             Aggregation(record_source.record_table, row_filter, group_by=group_by, top=10)
         )
-        if not isinstance(count_answer, Buckets) or not count_answer.buckets:
+        if not isinstance(group_counts, Buckets) or not group_counts.buckets:
             return None
-        bars = [
+        group_bars = [
             ChartBar(
                 "none" if group_bucket.key is None else str(group_bucket.key),
                 float(group_bucket.value),
@@ -185,13 +188,14 @@ class ListPages:
                     record_source, {**chosen_filters, group_by: group_bucket.key}
                 ),
             )
-            for group_bucket in count_answer.buckets
+            for group_bucket in group_counts.buckets
         ]
         field_label = format_identifier(group_by)
         chart_caption = (
-            f"By {field_label.lower()}, most are of {bars[0].label}: {bars[0].value:,.0f}."
+            f"By {field_label.lower()}, most are of {group_bars[0].label}: "
+            f"{group_bars[0].value:,.0f}."
         )
-        return draw_bars(bars, chart_caption, (field_label, "Records"))
+        return draw_bars(group_bars, chart_caption, (field_label, "Records"))
 
 
 def _draw_series_chart(
@@ -211,7 +215,7 @@ def _draw_series_chart(
     record_count = sum(time_bin.count for time_bin in time_bins)
     busiest_bin = max(time_bins, key=lambda time_bin: time_bin.count)
     chart_caption = (
-        f"{record_count:,} {lower_label(record_source)} from {time_bins[0].label} "
+        f"{record_count:,} {lowercase_source_label(record_source)} from {time_bins[0].label} "
         f"to {time_bins[-1].label}; most in {busiest_bin.label}: {busiest_bin.count:,}."
     )
     return draw_histogram(
@@ -219,7 +223,7 @@ def _draw_series_chart(
     )
 
 
-def _count_shown_days(chosen_filters: Mapping[str, Any]) -> float:
+def _count_filtered_days(chosen_filters: Mapping[str, Any]) -> float:
     """Return how many days the filters leave; infinitely many where they do not say both ends."""
     try:
         first_day, last_day = [
@@ -231,7 +235,7 @@ def _count_shown_days(chosen_filters: Mapping[str, Any]) -> float:
     return (last_day - first_day).days
 
 
-class _RecordLine:
+class _ListedRecordRow:
     """A record as a line of a list."""
 
     def __init__(
@@ -244,7 +248,7 @@ class _RecordLine:
         self.detail = row_detail
 
     @classmethod
-    def from_record(cls, listed_record: Mapping[str, Any]) -> "_RecordLine":
+    def from_record(cls, listed_record: Mapping[str, Any]) -> "_ListedRecordRow":
         latest_action = listed_record.get("latest_action") or {}
         row_detail = (
             latest_action.get("text")
@@ -261,10 +265,12 @@ class _RecordLine:
         )
 
 
-def lower_label(record_source: Source) -> str:
+def lowercase_source_label(record_source: Source) -> str:
     """Return the name of a source inside a sentence: `bills`, but `CRS reports`."""
-    list_label = record_source.label
-    return list_label if list_label[:2].isupper() else list_label[:1].lower() + list_label[1:]
+    source_label = record_source.label
+    return (
+        source_label if source_label[:2].isupper() else source_label[:1].lower() + source_label[1:]
+    )
 
 
 async def list_filter_readings(
@@ -279,7 +285,7 @@ async def list_filter_readings(
     record_ids = [
         str(filters_read[filter_name])
         for filter_name in filters_read
-        if filter_name in SOURCE_BY_REFERENCE_FILTER
+        if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER
     ]
     title_and_url_by_id = await federal_service.store.query(
         lambda db: read_titles_and_urls(db, record_ids)
@@ -288,34 +294,38 @@ async def list_filter_readings(
         {
             "label": format_identifier(filter_name),
             "values": [
-                _make_shown_value(
-                    stored_value, filter_name in SOURCE_BY_REFERENCE_FILTER, title_and_url_by_id
+                _make_filter_value_link(
+                    stored_value,
+                    filter_name in SOURCE_NAME_BY_REFERENCE_FILTER,
+                    title_and_url_by_id,
                 )
-                for stored_value in (read_value if isinstance(read_value, list) else [read_value])
+                for stored_value in (
+                    resolved_value if isinstance(resolved_value, list) else [resolved_value]
+                )
             ],
         }
-        for filter_name, read_value in filters_read.items()
+        for filter_name, resolved_value in filters_read.items()
     ]
 
 
-def _make_shown_value(
+def _make_filter_value_link(
     stored_value: Any, is_record_id: bool, title_and_url_by_id: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str | None]:
-    value_text = str(stored_value)
+    shown_text = str(stored_value)
     if not is_record_id:
-        return {"text": value_text, "href": None}
-    record_title = title_and_url_by_id.get(value_text, {}).get("title")
+        return {"text": shown_text, "href": None}
+    record_title = title_and_url_by_id.get(shown_text, {}).get("title")
     return {
-        "text": f"{record_title} ({value_text})" if record_title else value_text,
-        "href": make_record_address(value_text) if record_title else None,
+        "text": f"{record_title} ({shown_text})" if record_title else shown_text,
+        "href": make_record_address(shown_text) if record_title else None,
     }
 
 
 def list_member_bill_links(member_id: str) -> Sequence[PageLink]:
     """Return the ways to the bills that a member sponsored and cosponsored."""
     return [
-        PageLink(list_label, make_list_address(SOURCES_BY_NAME["bills"], {filter_name: member_id}))
-        for list_label, filter_name in (
+        PageLink(link_label, make_list_address(SOURCES_BY_NAME["bills"], {filter_name: member_id}))
+        for link_label, filter_name in (
             ("Bills sponsored", "sponsor"),
             ("Bills cosponsored", "cosponsor"),
         )
@@ -329,53 +339,53 @@ def make_record_address(record_id: str) -> str:
 
 def make_list_address(record_source: Source, filter_values: Mapping[str, Any]) -> str:
     """Return the address of a source's list, narrowed by these filters."""
-    chosen_filters = {
+    given_filters = {
         filter_name: filter_value
         for filter_name, filter_value in filter_values.items()
         if filter_value not in (None, "")
     }
     return (
-        f"/records/{record_source.name}?{urlencode(chosen_filters)}"
-        if chosen_filters
+        f"/records/{record_source.name}?{urlencode(given_filters)}"
+        if given_filters
         else f"/records/{record_source.name}"
     )
 
 
 def _make_series_address(record_source: Source, chosen_filters: Mapping[str, Any]) -> str | None:
     """Return the address of the same over time; None where nothing has a date."""
-    if not record_source.record_table.plan.times:
+    if not record_source.record_table.aggregation_plan.date_columns:
         return None
     return f"/records/{record_source.name}/series?{urlencode(chosen_filters)}"
 
 
 def read_filters(record_source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the filters of a source that the address names, as its model takes them."""
-    kind_by_column = {
-        table_column.name: table_column.kind
+    sql_type_by_column = {
+        table_column.name: table_column.sql_type
         for table_column in record_source.columns
         if not table_column.is_measure
     }
     filter_names = [
-        *kind_by_column,
-        *(group_facet.name for group_facet in record_source.record_table.plan.facets),
+        *sql_type_by_column,
+        *(group_facet.name for group_facet in record_source.record_table.aggregation_plan.facets),
         "since",
         "until",
     ]
     return {
-        filter_name: _parse_filter_value(kind_by_column.get(filter_name, "TEXT"), written_value)
+        filter_name: _parse_filter_value(sql_type_by_column.get(filter_name, "TEXT"), written_value)
         for filter_name in filter_names
         if (written_value := request.get_parameter(filter_name))
     }
 
 
-def _parse_filter_value(column_kind: str, written_value: str) -> Any:
-    if column_kind == "INTEGER":
+def _parse_filter_value(column_sql_type: str, written_value: str) -> Any:
+    if column_sql_type == "INTEGER":
         return (
             int(written_value)
             if written_value.isdecimal() and len(written_value) < 10
             else written_value
         )
-    if column_kind == "BOOLEAN":
+    if column_sql_type == "BOOLEAN":
         return {"true": True, "false": False}.get(written_value.lower(), written_value)
     return written_value
 
@@ -389,7 +399,7 @@ def _make_list_form_values(
         "source": record_source,
         "title": record_source.label,
         "by": request.get_parameter("by"),
-        "group_names": record_source.record_table.plan.groups,
+        "group_names": record_source.record_table.aggregation_plan.group_names,
         "filters": [
             _make_filter_field(table_column, chosen_filters)
             for table_column in record_source.columns
@@ -400,7 +410,7 @@ def _make_list_form_values(
     }
 
 
-def _list_candidates(
+def _list_candidate_links(
     record_source: Source, chosen_filters: Mapping[str, Any], form_refusal: FormRefusal
 ) -> list[PageLink]:
     """Return the records that a refused name may mean, each leading to the list for it."""
@@ -409,26 +419,28 @@ def _list_candidates(
     ]
     return [
         PageLink(
-            f"{candidate_match['title']} ({candidate_match['id']})",
+            f"{id_and_title_match['title']} ({id_and_title_match['id']})",
             make_list_address(
-                record_source, {**chosen_filters, filter_name: candidate_match["id"]}
+                record_source, {**chosen_filters, filter_name: id_and_title_match["id"]}
             ),
         )
         for filter_name in refused_filter_names
-        if filter_name in SOURCE_BY_REFERENCE_FILTER
-        for candidate_match in _ID_AND_TITLE_PATTERN.finditer(form_refusal.message)
+        if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER
+        for id_and_title_match in _ID_AND_TITLE_PATTERN.finditer(form_refusal.message)
     ]
 
 
 def _make_filter_field(table_column: Column, chosen_filters: Mapping[str, Any]) -> dict[str, Any]:
     allowed_choices = (
-        ("true", "false") if table_column.kind == "BOOLEAN" else tuple(table_column.choices or ())
+        ("true", "false")
+        if table_column.sql_type == "BOOLEAN"
+        else tuple(table_column.choices or ())
     )
     chosen_value = chosen_filters.get(table_column.name, "")
-    shown_value = str(chosen_value).lower() if isinstance(chosen_value, bool) else str(chosen_value)
+    value_text = str(chosen_value).lower() if isinstance(chosen_value, bool) else str(chosen_value)
     return {
         "name": table_column.name,
         "label": format_identifier(table_column.name),
         "choices": allowed_choices,
-        "value": shown_value,
+        "value": value_text,
     }

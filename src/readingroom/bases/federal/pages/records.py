@@ -1,7 +1,6 @@
 """One federal record: a bill, a vote, a member, a committee, a law."""
 
 import datetime as dt
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,11 +18,11 @@ from readingroom.bases.federal.pages.texts import (
     TextVersionLink,
     list_text_versions,
 )
+from readingroom.bases.federal.pages.vote_chart import count_positions, draw_vote_chart
 from readingroom.bases.federal.query.dossier_models import Section
-from readingroom.bases.federal.query.votes import count_votes_needed
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.records import MemberVote
-from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, find_source
+from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, get_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.protocol.pages import (
     BasePage,
@@ -42,16 +41,12 @@ from readingroom.web.charts import (
     Chart,
     GanttRow,
     GanttSpan,
-    StackedRow,
     draw_gantt,
-    draw_stacked,
 )
 from readingroom.web.templates import format_day, format_identifier
 
 _MAX_MEMBER_VOTES = 600
 _MEMBER_VOTES_PER_READ = 200
-_VOTE_POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
-_VOTE_POSITION_SYNONYMS = {"Aye": "Yea", "Yes": "Yea", "No": "Nay"}
 
 
 def make_pages(federal_service: FederalService, job_store: JobStore) -> BasePages:
@@ -136,21 +131,21 @@ class RecordPages:
         fetched_vote = await self._service.fetch_record(vote_id)
         member_votes = await self._list_member_votes(vote_id)
         vote_fields = fetched_vote.record
-        citation = sample_citation_prefix + fetched_vote.citation.citation_string
-        vote_chart = _draw_vote_chart(member_votes, vote_fields)
+        shown_citation = sample_citation_prefix + fetched_vote.citation.citation_string
+        vote_chart = draw_vote_chart(member_votes, vote_fields)
         body_html = render(
             "vote.html",
             record=vote_fields,
-            citation=citation,
+            citation=shown_citation,
             chart=vote_chart,
             members=sorted(
                 member_votes, key=lambda member_vote: (member_vote.party or "", member_vote.name)
             ),
-            positions=_count_positions(member_votes),
+            positions=count_positions(member_votes),
             make_record_address=make_record_address,
         )
         return RenderedPage(
-            citation,
+            shown_citation,
             body_html,
             data={
                 "vote": vote_fields,
@@ -176,7 +171,7 @@ class RecordPages:
         self, request: PageRequest, desk_record: DeskRecord
     ) -> RecordPageExtras:
         """Return the ways from a record to its dossier, its links and its list."""
-        record_source = find_source(desk_record.source)
+        record_source = get_source(desk_record.source)
         related_links = [PageLink(f"All {record_source.label}", f"/records/{record_source.name}")]
         if record_source.name in (
             "bills",
@@ -231,13 +226,13 @@ def _render_dossier(
     action_section = section_by_name.pop("actions", None)
     bill_summary = record_fields.get("summary") or {}
     citation_text = record_fields.get("citation_string") or ""
-    citation = f"{sample_citation_prefix}{citation_text}" if citation_text else ""
+    shown_citation = f"{sample_citation_prefix}{citation_text}" if citation_text else ""
     body_html = render(
         "dossier.html",
         record_id=record_fields["id"],
         source_name=record_fields["source"],
         name=record_fields.get("title") or record_fields.get("name") or record_fields["id"],
-        citation=citation,
+        citation=shown_citation,
         official_url=str(record_fields.get("url") or ""),
         summary=bill_summary.get("text") or "",
         facts=_list_facts(record_fields),
@@ -254,12 +249,12 @@ def _render_dossier(
                 "total": section.total,
                 "truncated": section.truncated,
                 "error": section.error,
-                "items": [_make_shown_item(section_item) for section_item in section.items],
+                "items": [_make_section_line(section_item) for section_item in section.items],
             }
             for section_name, section in section_by_name.items()
         ],
     )
-    page_title = str(citation or record_fields.get("title") or record_fields["id"])
+    page_title = str(shown_citation or record_fields.get("title") or record_fields["id"])
     return RenderedPage(
         page_title, body_html, data=dossier.dossier_answer, tool_example=dossier.tool_example
     )
@@ -272,7 +267,7 @@ _LABEL_BY_STAGE = {
     "passed_both": "Passed both chambers",
     "law": "Law",
 }
-_STAGES = tuple(_LABEL_BY_STAGE)
+_STAGE_NAMES = tuple(_LABEL_BY_STAGE)
 _PHRASES_BY_STAGE = {
     "reported": ("reported by", "ordered to be reported"),
     "passed_one": ("passed house", "passed senate", "on passage passed", "passed/agreed to in"),
@@ -285,21 +280,33 @@ def _draw_stage_chart(
     record_fields: Mapping[str, Any], action_section: Section | None
 ) -> Chart | None:
     """Return how long a bill stood at each stage, as far as the actions that are shown tell."""
-    dated_stages = _find_stage_days(record_fields, action_section)
-    if len(dated_stages) < 2:
+    stages_with_days = _find_stage_days(record_fields, action_section)
+    if len(stages_with_days) < 2:
         return None
-    stage_ends = [next_stage_day - dt.timedelta(days=1) for _, next_stage_day in dated_stages[1:]]
+    stage_last_days = [
+        next_stage_first_day - dt.timedelta(days=1)
+        for _, next_stage_first_day in stages_with_days[1:]
+    ]
     gantt_rows = [
         GanttRow(
-            _LABEL_BY_STAGE[stage],
-            [GanttSpan(_LABEL_BY_STAGE[stage], stage_day, max(stage_day, stage_end), "superseded")],
+            _LABEL_BY_STAGE[stage_name],
+            [
+                GanttSpan(
+                    _LABEL_BY_STAGE[stage_name],
+                    stage_day,
+                    max(stage_day, stage_last_day),
+                    "superseded",
+                )
+            ],
         )
-        for (stage, stage_day), stage_end in zip(dated_stages, stage_ends, strict=False)
+        for (stage_name, stage_day), stage_last_day in zip(
+            stages_with_days, stage_last_days, strict=False
+        )
     ]
-    last_stage, last_day = dated_stages[-1]
+    last_stage, last_day = stages_with_days[-1]
     last_label = _LABEL_BY_STAGE[last_stage]
     gantt_rows.append(GanttRow(last_label, [GanttSpan(last_label, last_day, None, "active")]))
-    day_count = (last_day - dated_stages[0][1]).days
+    day_count = (last_day - stages_with_days[0][1]).days
     chart_caption = f"{last_label} after {day_count:,} days."
     return draw_gantt(gantt_rows, last_day, chart_caption, ("Stage", "Bar"), "still there")
 
@@ -310,21 +317,26 @@ def _find_stage_days(
     day_by_stage: dict[str, str] = {}
     if record_fields.get("introduced_at"):
         day_by_stage["introduced"] = str(record_fields["introduced_at"])
-    for action in action_section.items if action_section else []:
-        action_text = str(action.get("text") or "").casefold()
-        for stage, stage_phrases in _PHRASES_BY_STAGE.items():
-            if any(stage_phrase in action_text for stage_phrase in stage_phrases) and action.get(
-                "date"
-            ):
-                day_by_stage[stage] = min(day_by_stage.get(stage, "9999"), str(action["date"]))
-    if record_fields.get("stage") in _STAGES and record_fields.get("stage_at"):
+    for bill_action in action_section.items if action_section else []:
+        action_text = str(bill_action.get("text") or "").casefold()
+        for stage_name, stage_phrases in _PHRASES_BY_STAGE.items():
+            if any(
+                stage_phrase in action_text for stage_phrase in stage_phrases
+            ) and bill_action.get("date"):
+                day_by_stage[stage_name] = min(
+                    day_by_stage.get(stage_name, "9999"), str(bill_action["date"])
+                )
+    if record_fields.get("stage") in _STAGE_NAMES and record_fields.get("stage_at"):
         day_by_stage[str(record_fields["stage"])] = str(record_fields["stage_at"])
-    dated_stages = [
-        (stage, dt.date.fromisoformat(day_by_stage[stage][:10]))
-        for stage in _STAGES
-        if stage in day_by_stage
+    stages_with_days = [
+        (stage_name, dt.date.fromisoformat(day_by_stage[stage_name][:10]))
+        for stage_name in _STAGE_NAMES
+        if stage_name in day_by_stage
     ]
-    return sorted(dated_stages, key=lambda item: (item[1], _STAGES.index(item[0])))
+    return sorted(
+        stages_with_days,
+        key=lambda stage_and_day: (stage_and_day[1], _STAGE_NAMES.index(stage_and_day[0])),
+    )
 
 
 _LABEL_BY_FACT_FIELD = {
@@ -341,7 +353,7 @@ _LABEL_BY_FACT_FIELD = {
 }
 
 
-_FIELD_THAT_MAY_SAY_THE_SAME = {"outcome": "stage", "published_at": "introduced_at"}
+_REPLACING_FIELD_BY_FACT_FIELD = {"outcome": "stage", "published_at": "introduced_at"}
 """Fields that are left out where another one says the same."""
 
 
@@ -351,7 +363,7 @@ def _list_facts(record_fields: Mapping[str, Any]) -> list[tuple[str, str]]:
         for field_name, fact_label in _LABEL_BY_FACT_FIELD.items()
         if record_fields.get(field_name) not in (None, "", [])
         and record_fields[field_name]
-        != record_fields.get(_FIELD_THAT_MAY_SAY_THE_SAME.get(field_name, ""))
+        != record_fields.get(_REPLACING_FIELD_BY_FACT_FIELD.get(field_name, ""))
     ]
     sponsors = record_fields.get("sponsors") or []
     if sponsors:
@@ -376,7 +388,7 @@ def _format_fact(field_name: str, record_fields: Mapping[str, Any]) -> str:
     return format_day(field_text) if is_day else field_text
 
 
-def _make_shown_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
+def _make_section_line(section_item: Mapping[str, Any]) -> dict[str, str | None]:
     """Return one line of a dossier's section: what it is, its page, and a date or a detail."""
     item_label = (
         section_item.get("title")
@@ -403,7 +415,7 @@ def _make_shown_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
     }
 
 
-_COLUMN_LABELS_BY_SECTION = {
+_LABEL_BY_FIELD_BY_SECTION = {
     "bill_counts": {
         "congress": "Congress",
         "sponsored": "Sponsored",
@@ -427,73 +439,32 @@ def _make_section_table(
     section_name: str, section: Section, member_id: str
 ) -> dict[str, Any] | None:
     """Return headers and rows of a section of numbers; None for a section that is a list."""
-    label_by_field = _COLUMN_LABELS_BY_SECTION.get(section_name)
+    label_by_field = _LABEL_BY_FIELD_BY_SECTION.get(section_name)
     if label_by_field is None:
         return None
     table_rows = [
         [
             {
-                "text": "" if numbers[field_name] is None else str(numbers[field_name]),
-                "href": _make_count_address(field_name, numbers, member_id),
+                "text": ""
+                if number_by_field[field_name] is None
+                else str(number_by_field[field_name]),
+                "href": _make_count_address(field_name, number_by_field, member_id),
             }
             for field_name in label_by_field
         ]
-        for numbers in section.items
+        for number_by_field in section.items
     ]
     return {"headers": list(label_by_field.values()), "rows": table_rows, "note": section.note}
 
 
-def _make_count_address(field_name: str, numbers: Mapping[str, Any], member_id: str) -> str | None:
+def _make_count_address(
+    field_name: str, number_by_field: Mapping[str, Any], member_id: str
+) -> str | None:
     """Return the list of the bills that a number counts; None for a number of something else."""
-    if field_name not in _BILL_FILTER_BY_COUNT_FIELD or not numbers[field_name]:
+    if field_name not in _BILL_FILTER_BY_COUNT_FIELD or not number_by_field[field_name]:
         return None
     filter_values = {
         _BILL_FILTER_BY_COUNT_FIELD[field_name]: member_id,
-        "congress": numbers["congress"],
+        "congress": number_by_field["congress"],
     }
     return make_list_address(SOURCES_BY_NAME["bills"], filter_values)
-
-
-# --- votes ---
-
-
-def _draw_vote_chart(
-    member_votes: Sequence[MemberVote], vote_fields: Mapping[str, Any]
-) -> Chart | None:
-    if not member_votes:
-        return None
-    party_sizes = Counter(member_vote.party or "none" for member_vote in member_votes)
-    party_rows = [StackedRow("All", _count_positions(member_votes))]
-    party_rows += [
-        StackedRow(
-            party_name,
-            _count_positions(
-                [
-                    member_vote
-                    for member_vote in member_votes
-                    if (member_vote.party or "none") == party_name
-                ]
-            ),
-        )
-        for party_name, _ in party_sizes.most_common()
-    ]
-    yea_count, nay_count = party_rows[0].counts[0], party_rows[0].counts[1]
-    votes_needed = count_votes_needed(
-        str(vote_fields.get("majority_required") or ""), yea_count + nay_count
-    )
-    chart_caption = (
-        f"{vote_fields.get('result') or 'Counted'}: {yea_count} for, {nay_count} against"
-    )
-    chart_caption += f"; {votes_needed} were needed (the red line)." if votes_needed else "."
-    return draw_stacked(party_rows, list(_VOTE_POSITIONS), chart_caption, "Party", votes_needed)
-
-
-def _count_positions(member_votes: Sequence[MemberVote]) -> list[int]:
-    position_counts = Counter(
-        _VOTE_POSITION_SYNONYMS.get(member_vote.position, member_vote.position)
-        for member_vote in member_votes
-    )
-    count_by_folded_position = {
-        position.casefold(): member_count for position, member_count in position_counts.items()
-    }
-    return [count_by_folded_position.get(position.casefold(), 0) for position in _VOTE_POSITIONS]

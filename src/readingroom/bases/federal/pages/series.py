@@ -6,14 +6,14 @@ from typing import Any, get_args
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.pages.lists import (
     list_filter_readings,
-    lower_label,
+    lowercase_source_label,
     make_list_address,
     read_filters,
     render,
 )
 from readingroom.bases.federal.query.aggregate_models import Interval, Series, TimeBucket
 from readingroom.bases.federal.query.aggregates import Aggregation
-from readingroom.bases.federal.schema.sources import Source, find_source
+from readingroom.bases.federal.schema.sources import Source, get_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
@@ -32,8 +32,8 @@ class SeriesPages:
 
     async def show_series(self, request: PageRequest) -> RenderedPage:
         """Return one chart, or one for each of the largest groups. Raise InvalidArguments."""
-        record_source = find_source(request.get_parameter("source"))
-        tool_arguments = _read_arguments(record_source, request)
+        record_source = get_source(request.get_parameter("source"))
+        tool_arguments = _read_tool_arguments(record_source, request)
         chosen_filters = tool_arguments["filters"]
         time_series = await self._service.compute_time_series(
             Aggregation(
@@ -51,7 +51,7 @@ class SeriesPages:
             **_make_series_form_values(record_source, tool_arguments, request),
             title=page_title,
             series=time_series,
-            charts=_draw_charts(
+            charts=_draw_group_charts(
                 record_source, time_series, chosen_filters, tool_arguments.get("group_by")
             ),
             readings=await list_filter_readings(self._service, time_series.filters_read),
@@ -61,8 +61,8 @@ class SeriesPages:
 
     async def show_refused_form(self, request: PageRequest) -> RenderedPage:
         """Return the form as it was sent, with why it was refused."""
-        record_source = find_source(request.get_parameter("source"))
-        written_arguments = {
+        record_source = get_source(request.get_parameter("source"))
+        entered_values = {
             "time_field": request.get_parameter("time_field"),
             "interval": request.get_parameter("interval"),
             "group_by": request.get_parameter("group_by"),
@@ -71,7 +71,7 @@ class SeriesPages:
         page_title = f"{record_source.label} over time"
         body_html = render(
             "series.html",
-            **_make_series_form_values(record_source, written_arguments, request),
+            **_make_series_form_values(record_source, entered_values, request),
             title=page_title,
             series=None,
         )
@@ -90,40 +90,45 @@ def _make_series_form_values(
         "until": arguments["filters"].get("until", ""),
         "group_by": arguments.get("group_by", ""),
         "intervals": _INTERVALS,
-        "group_names": record_source.record_table.plan.groups,
-        "time_names": [time_field for time_field, _ in record_source.record_table.plan.times],
+        "group_names": record_source.record_table.aggregation_plan.group_names,
+        "time_names": [
+            time_field_name
+            for time_field_name, _ in record_source.record_table.aggregation_plan.date_columns
+        ],
     }
 
 
-def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, Any]:
+def _read_tool_arguments(record_source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the arguments of the tool that gives an agent the same."""
-    time_fields = [field_name for field_name, _ in record_source.record_table.plan.times]
-    if not time_fields:
+    time_field_names = [
+        field_name for field_name, _ in record_source.record_table.aggregation_plan.date_columns
+    ]
+    if not time_field_names:
         problem_text = f"{record_source.label} have no date, so there is no series of them"
         raise InvalidArguments([{"field": "source", "message": problem_text}])
-    time_field = request.get_parameter("time_field") or time_fields[0]
+    time_field_name = request.get_parameter("time_field") or time_field_names[0]
     group_by, time_interval = (
         request.get_parameter("group_by"),
         request.get_parameter("interval") or "month",
     )
     for field_name, field_value, allowed_values in (
-        ("time_field", time_field, time_fields),
+        ("time_field", time_field_name, time_field_names),
         ("interval", time_interval, _INTERVALS),
-        ("group_by", group_by, ["", *record_source.record_table.plan.groups]),
+        ("group_by", group_by, ["", *record_source.record_table.aggregation_plan.group_names]),
     ):
         if field_value not in allowed_values:
             problem_text = f"one of {', '.join(filter(None, allowed_values))}"
             raise InvalidArguments([{"field": field_name, "message": problem_text}])
     tool_arguments: dict[str, Any] = {
         "resource": record_source.name,
-        "time_field": time_field,
+        "time_field": time_field_name,
         "interval": time_interval,
         "filters": read_filters(record_source, request),
     }
     return tool_arguments | ({"group_by": group_by} if group_by else {})
 
 
-def _draw_charts(
+def _draw_group_charts(
     record_source: Source,
     time_series: Series,
     chosen_filters: Mapping[str, Any],
@@ -133,17 +138,17 @@ def _draw_charts(
     for time_bucket in time_series.buckets:
         buckets_by_group.setdefault(time_bucket.group, []).append(time_bucket)
     return [
-        _draw_group_chart(
-            record_source, time_series, buckets_of_group, chosen_filters, group_by, group_key
+        _draw_series_of_group(
+            record_source, time_series, time_buckets, chosen_filters, group_by, group_key
         )
-        for group_key, buckets_of_group in buckets_by_group.items()
+        for group_key, time_buckets in buckets_by_group.items()
     ]
 
 
-def _draw_group_chart(
+def _draw_series_of_group(
     record_source: Source,
     time_series: Series,
-    buckets_of_group: Sequence[TimeBucket],
+    time_buckets: Sequence[TimeBucket],
     chosen_filters: Mapping[str, Any],
     group_by: str | None,
     group_key: Any,
@@ -162,13 +167,13 @@ def _draw_group_chart(
                 {**group_filters, "since": time_bucket.start, "until": time_bucket.end},
             ),
         )
-        for time_bucket in buckets_of_group
+        for time_bucket in time_buckets
     ]
     record_count = sum(time_bin.count for time_bin in time_bins)
     busiest_bin = max(time_bins, key=lambda time_bin: time_bin.count)
-    of_group_phrase = f" of {group_key or 'none'}" if group_by else ""
+    group_phrase = f" of {group_key or 'none'}" if group_by else ""
     chart_caption = (
-        f"{record_count:,} {lower_label(record_source)}{of_group_phrase}; "
+        f"{record_count:,} {lowercase_source_label(record_source)}{group_phrase}; "
         f"most in {busiest_bin.label}: {busiest_bin.count:,}."
     )
     return draw_histogram(

@@ -16,7 +16,9 @@ from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
 from readingroom.web.templates import join_broken_lines, quote_for_url
 
 _MAX_TEXT_VERSIONS = 12
-_CHANGED_WORDS_PATTERN = re.compile(r"\[-(?P<removed>.*?)-\]|\{\+(?P<added>.*?)\+\}", re.DOTALL)
+_REMOVED_OR_ADDED_WORDS_PATTERN = re.compile(
+    r"\[-(?P<removed>.*?)-\]|\{\+(?P<added>.*?)\+\}", re.DOTALL
+)
 """How a comparison writes what went and what came."""
 
 
@@ -24,11 +26,11 @@ _CHANGED_WORDS_PATTERN = re.compile(r"\[-(?P<removed>.*?)-\]|\{\+(?P<added>.*?)\
 class TextVersionLink:
     """A version of a bill's text, with the ways to it."""
 
-    code: str
+    version_code: str
     stage: str
     dated: str
     href: str
-    comparison: str | None
+    comparison_href: str | None
     """The page that compares it with the version before it; None for the first."""
 
 
@@ -45,26 +47,30 @@ async def list_text_versions(
         await federal_service.read_bill_text(bill_id, version_code, 0)
         for version_code in version_codes[1:]
     ]
-    earlier_codes = [*version_codes[1:], None]
+    earlier_version_codes = [*version_codes[1:], None]
     return [
         TextVersionLink(
             version_text.version,
             version_text.stage or version_text.version.upper(),
             version_text.dated or "",
             make_text_address(bill_id, version=version_text.version),
-            make_text_address(bill_id, version=version_text.version, compare_with=earlier_code)
-            if earlier_code
+            make_text_address(
+                bill_id, version=version_text.version, compare_with=earlier_version_code
+            )
+            if earlier_version_code
             else None,
         )
-        for version_text, earlier_code in zip(version_texts, earlier_codes, strict=True)
+        for version_text, earlier_version_code in zip(
+            version_texts, earlier_version_codes, strict=True
+        )
     ]
 
 
-def make_text_address(bill_id: str, **query_values: object) -> str:
+def make_text_address(bill_id: str, **query_params: object) -> str:
     """Return the address of a bill's text: of a version, a section, or a comparison."""
     query_string = "".join(
         f"&{param_name}={quote_for_url(param_value)}"
-        for param_name, param_value in query_values.items()
+        for param_name, param_value in query_params.items()
         if param_value is not None
     )
     return f"/records/text?id={quote_for_url(bill_id)}{query_string}"
@@ -87,7 +93,7 @@ class BillTextPages:
         bill_text = await self._service.read_bill_text(
             bill_id,
             text_arguments["version"],
-            _read_offset(request),
+            _read_text_offset(request),
             text_arguments["section"],
             text_arguments["compare_with"],
         )
@@ -97,7 +103,7 @@ class BillTextPages:
             "bill_text.html",
             text=bill_text,
             mark=request.sample_citation_prefix,
-            shown_words=_mark_changes(bill_text.text)
+            shown_words=_mark_changes_as_html(bill_text.text)
             if bill_text.compared_with
             else join_broken_lines(bill_text.text),
             sections=_list_section_links(bill_text, text_from_start),
@@ -109,7 +115,10 @@ class BillTextPages:
             if bill_text.next_offset
             else None,
         )
-        example_arguments = {"bill_id": bill_text.bill_id, **_drop_missing(text_arguments)}
+        example_arguments = {
+            "bill_id": bill_text.bill_id,
+            **_drop_missing_arguments(text_arguments),
+        }
         return RenderedPage(
             request.sample_citation_prefix + _format_page_title(bill_text),
             body_html,
@@ -118,12 +127,12 @@ class BillTextPages:
         )
 
 
-def _read_offset(request: PageRequest) -> int:
+def _read_text_offset(request: PageRequest) -> int:
     written_offset = request.get_parameter("offset")
     return int(written_offset) if written_offset.isdecimal() and len(written_offset) < 10 else 0
 
 
-def _drop_missing(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_missing_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {
         argument_name: argument_value
         for argument_name, argument_value in arguments.items()
@@ -157,14 +166,18 @@ def _list_section_links(
     ]
 
 
-def _mark_changes(comparison_text: str) -> Markup:
+def _mark_changes_as_html(comparison_text: str) -> Markup:
     """Return a comparison as HTML, with what went and what came as such."""
     marked_html = Markup("")
     copied_end_offset = 0
-    for change_match in _CHANGED_WORDS_PATTERN.finditer(comparison_text):
+    for change_match in _REMOVED_OR_ADDED_WORDS_PATTERN.finditer(comparison_text):
         marked_html += escape(comparison_text[copied_end_offset : change_match.start()])
         removed_words, added_words = change_match["removed"], change_match["added"]
-        tag_template = Markup("<del>{}</del>") if added_words is None else Markup("<ins>{}</ins>")
-        marked_html += tag_template.format(removed_words if added_words is None else added_words)
+        change_tag_template = (
+            Markup("<del>{}</del>") if added_words is None else Markup("<ins>{}</ins>")
+        )
+        marked_html += change_tag_template.format(
+            removed_words if added_words is None else added_words
+        )
         copied_end_offset = change_match.end()
     return marked_html + escape(comparison_text[copied_end_offset:])

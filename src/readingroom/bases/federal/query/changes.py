@@ -36,15 +36,15 @@ def add_changes(db: Database, new_changes: Sequence[ChangeRow]) -> None:
     """
     # A query of its own: inside the statement below SQLite would read every change to find it.
     first_change_number = read_last_change_number(db) + 1
-    rows_by_id: dict[str, tuple[Any, ...]] = {}
+    change_row_by_record_id: dict[str, tuple[Any, ...]] = {}
     for change_number, (source_name, record_id, change_kind, changed_at) in enumerate(
         new_changes, first_change_number
     ):
         first_time_and_number = (changed_at, change_number) if change_kind == "new" else ("", 0)
-        if earlier_row := rows_by_id.get(record_id):
+        if earlier_row := change_row_by_record_id.get(record_id):
             first_time_and_number = (earlier_row[4], earlier_row[6])
         first_at, first_number = first_time_and_number
-        rows_by_id[record_id] = (
+        change_row_by_record_id[record_id] = (
             *(record_id, source_name, change_kind, changed_at),
             *(first_at, change_number, first_number),
         )
@@ -55,7 +55,7 @@ def add_changes(db: Database, new_changes: Sequence[ChangeRow]) -> None:
            VALUES (?, ?, ?, ?, ?, ?, ?)
            ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
-        list(rows_by_id.values()),
+        list(change_row_by_record_id.values()),
     )
 
 
@@ -91,7 +91,7 @@ def read_change_page(
     """Return a page of changes, oldest first, the number of its last, and whether more follow."""
     sql_conditions: list[str] = ["at >= ?", "seq > ?"]
     condition_values: list[Any] = [since_day or "", after_number]
-    kind_sql = _KIND_SQL.format(
+    kind_sql = _CHANGE_KIND_SQL.format(
         new="new_at" if since_day else "new_seq", than=">=" if since_day else ">"
     )
     since_day_or_number = since_day or after_number
@@ -117,7 +117,7 @@ def read_change_page(
 
 # Whoever reads from a day or a change on has not seen records added after it, so they are new,
 # however often they have changed since.
-_KIND_SQL = "CASE WHEN kind <> 'withdrawn' AND {new} {than} ? THEN 'new' ELSE kind END"
+_CHANGE_KIND_SQL = "CASE WHEN kind <> 'withdrawn' AND {new} {than} ? THEN 'new' ELSE kind END"
 
 
 def _build_change_entry(db: Database, change_row: Row) -> dict[str, Any]:

@@ -10,23 +10,23 @@ from typing import Any
 from readingroom.core.errors import InvalidCursor
 
 
-def name_list(list_name: str, list_filters: Mapping[str, Any]) -> str:
+def build_list_name(list_name: str, list_filters: Mapping[str, Any]) -> str:
     """Return the name of a list under filters: each combination of filters has its own."""
-    said_filters = sorted(
+    stated_filters = sorted(
         (filter_name, str(filter_value).strip().casefold())
         for filter_name, filter_value in list_filters.items()
         if filter_value is not None
     )
-    if not said_filters:
+    if not stated_filters:
         return list_name
-    return f"{list_name}?{zlib.crc32(json.dumps(said_filters).encode()):08x}"
+    return f"{list_name}?{zlib.crc32(json.dumps(stated_filters).encode()):08x}"
 
 
 def encode(list_name: str, after_key: Sequence[Any] | None) -> str | None:
     """Return the cursor for the rows of a list after a sort key; None at the end of the list.
 
     What belongs to a record is a list of its own for each record: `bill_actions:hr:119:1`; so is
-    what passes filters, see `name_list`.
+    what passes filters, see `build_list_name`.
     """
     if after_key is None:
         return None
@@ -38,12 +38,12 @@ def encode(list_name: str, after_key: Sequence[Any] | None) -> str | None:
 def decode(
     list_name: str,
     page_cursor: str | None,
-    *value_types: type | tuple[type, ...],
-    wider_list: str | None = None,
+    *key_value_types: type | tuple[type, ...],
+    wider_list_name: str | None = None,
 ) -> tuple[Any, ...] | None:
     """Return the sort key in a cursor, or None without one.
 
-    A cursor of `wider_list` is taken too: that list has passed over nothing of this one. Raise
+    A cursor of `wider_list_name` is taken too: that list has passed over nothing of this one. Raise
     InvalidCursor if another list gave it out, or its parts are not of these types.
     """
     if page_cursor is None:
@@ -54,14 +54,14 @@ def decode(
             base64.b64decode(page_cursor.encode(), altchars=b"-_", validate=True)
         )
         after_key = (*cursor_fields["sort_key"], cursor_fields["id"])
-        is_valid = (
-            cursor_fields["list"] in (list_name, wider_list or list_name)
-            and len(after_key) == len(value_types)
-            and all(map(_is_of_type, after_key, value_types))
+        is_cursor_valid = (
+            cursor_fields["list"] in (list_name, wider_list_name or list_name)
+            and len(after_key) == len(key_value_types)
+            and all(map(_is_of_type, after_key, key_value_types))
         )
     except (binascii.Error, ValueError, KeyError, TypeError):
-        is_valid = False
-    if not is_valid:
+        is_cursor_valid = False
+    if not is_cursor_valid:
         raise InvalidCursor(
             "This cursor is not one that this list gave out with these filters: repeat the filters "
             "it was given out with, or leave the cursor out to begin again"

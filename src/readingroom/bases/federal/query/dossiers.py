@@ -26,7 +26,7 @@ from readingroom.bases.federal.query.lists import (
     describe_missing_votes,
 )
 from readingroom.bases.federal.query.votes import summarize_member_votes
-from readingroom.bases.federal.schema.congress import get_first_day
+from readingroom.bases.federal.schema.congress import get_first_day_of_congress
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
@@ -60,12 +60,12 @@ SectionReader = Callable[[DossierSubject], Section]
 
 
 def read_sections(
-    dossier_subject: DossierSubject, reader_by_section: Mapping[str, SectionReader]
+    dossier_subject: DossierSubject, reader_by_section_name: Mapping[str, SectionReader]
 ) -> dict[str, Section]:
     """Read every section. One that fails has an error, and does not affect the others."""
     return {
         section_name: _read_section(section_name, read_section, dossier_subject)
-        for section_name, read_section in reader_by_section.items()
+        for section_name, read_section in reader_by_section_name.items()
     }
 
 
@@ -88,18 +88,19 @@ def _read_section(
 
 
 def make_child_reader(
-    table_name: str, part_name: str, id_field: str | None = None
+    table_name: str, part_name: str, id_field_name: str | None = None
 ) -> SectionReader:
-    """Return a reader of what belongs to a bill, in its own order; `id_field` is the id field."""
+    """Return a reader of what belongs to a bill, in its own order; `id_field_name` has the id."""
 
-    def read(dossier_subject: DossierSubject) -> Section:
+    def read_section(dossier_subject: DossierSubject) -> Section:
         child_page, total_count = store.list_children(
             dossier_subject.db, table_name, "bill_id", dossier_subject.id, MAX_SECTION_ITEMS, 0
         )
         child_records = [from_json(child_row["record"]) for child_row in child_page.rows]
-        if id_field:
+        if id_field_name:
             child_records = [
-                {"id": child_record[id_field], **child_record} for child_record in child_records
+                {"id": child_record[id_field_name], **child_record}
+                for child_record in child_records
             ]
         return _build_section(
             f"{table_name}:{dossier_subject.id}",
@@ -109,10 +110,10 @@ def make_child_reader(
             child_page.after_key,
         )
 
-    return read
+    return read_section
 
 
-_SOURCES_BY_LINK_KIND: Mapping[LinkKind | SponsorKind, str] = {
+_SOURCE_NAME_BY_LINK_KIND: Mapping[LinkKind | SponsorKind, str] = {
     LinkKind.CRS_REPORT: "crs_reports",
     LinkKind.COST_ESTIMATE: "cbo_cost_estimates",
     LinkKind.STATEMENT: "saps",
@@ -126,7 +127,7 @@ _SOURCES_BY_LINK_KIND: Mapping[LinkKind | SponsorKind, str] = {
 def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
     """Return a reader of linked records; of one that is not loaded, only the id."""
 
-    def read(dossier_subject: DossierSubject) -> Section:
+    def read_section(dossier_subject: DossierSubject) -> Section:
         found_links, after_key, total_count = list_links_and_sponsors(
             dossier_subject.db, dossier_subject.id, link_kind, MAX_SECTION_ITEMS, None
         )
@@ -142,14 +143,14 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
             after_key,
             kind=link_kind.value,
         )
-        return _note_missing_source(
-            dossier_subject.db, link_section, _SOURCES_BY_LINK_KIND.get(link_kind)
+        return _add_missing_source_note(
+            dossier_subject.db, link_section, _SOURCE_NAME_BY_LINK_KIND.get(link_kind)
         )
 
-    return read
+    return read_section
 
 
-def _note_missing_source(
+def _add_missing_source_note(
     db: Database, dossier_section: Section, source_name: str | None
 ) -> Section:
     """Tell a section that is empty because nothing of its source is loaded."""
@@ -176,13 +177,13 @@ def _read_linked_records(
         for found_link in found_links
         if found_link.source and found_link.title is not None
     }:
-        source_ids = [
+        ids_of_source = [
             found_link.id for found_link in found_links if found_link.source == source_name
         ]
         record_rows = db.execute(
             f"""SELECT id, record FROM {source_name}
-                WHERE id IN ({", ".join("?" * len(source_ids))}) AND status = 'active'""",
-            source_ids,
+                WHERE id IN ({", ".join("?" * len(ids_of_source))}) AND status = 'active'""",
+            ids_of_source,
         )
         for record_row in record_rows:
             linked_record_by_id[record_row["id"]] = from_json(record_row["record"]) | {
@@ -192,13 +193,13 @@ def _read_linked_records(
 
 
 def make_list_reader(
-    source_name: str, filter_field: str, *, by_congress: bool = False
+    source_name: str, filter_name: str, *, by_congress: bool = False
 ) -> SectionReader:
     """Return a reader of the records of a source whose field has this id, newest first."""
     record_source = SOURCES_BY_NAME[source_name]
 
-    def read(dossier_subject: DossierSubject) -> Section:
-        filter_values: dict[str, Any] = {filter_field: dossier_subject.id}
+    def read_section(dossier_subject: DossierSubject) -> Section:
+        filter_values: dict[str, Any] = {filter_name: dossier_subject.id}
         if by_congress and dossier_subject.congress is not None:
             filter_values["congress"] = dossier_subject.congress
         row_filter = build_row_filter(record_source.record_table, filter_values)
@@ -218,15 +219,15 @@ def make_list_reader(
             record_page.after_key,
             **filter_values,
         )
-        return _note_missing_source(dossier_subject.db, list_section, record_source.name)
+        return _add_missing_source_note(dossier_subject.db, list_section, record_source.name)
 
-    return read
+    return read_section
 
 
 def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionReader:
     """Return a reader of a list in the record itself: terms, leadership posts."""
 
-    def read(dossier_subject: DossierSubject) -> Section:
+    def read_section(dossier_subject: DossierSubject) -> Section:
         field_items = list(dossier_subject.record.get(field_name) or ())
         if by_congress and dossier_subject.congress is not None:
             field_items = [
@@ -245,15 +246,13 @@ def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionR
             else None,
         )
 
-    return read
+    return read_section
 
 
 def _overlaps_congress(period_fields: Mapping[str, Any], congress: int) -> bool:
     """Return whether a period has a day in common with a Congress."""
-    first_day, next_first_day = (
-        get_first_day(congress).isoformat(),
-        get_first_day(congress + 1).isoformat(),
-    )
+    first_day = get_first_day_of_congress(congress).isoformat()
+    next_first_day = get_first_day_of_congress(congress + 1).isoformat()
     # ISO dates compare as text; whoever still serves has no end.
     period_start, period_end = period_fields.get("start") or "", period_fields.get("end") or "9999"
     return bool(period_start < next_first_day and period_end > first_day)
@@ -262,12 +261,12 @@ def _overlaps_congress(period_fields: Mapping[str, Any], congress: int) -> bool:
 # --- sections of a single dossier ---
 
 
-_read_cosponsor_rows = make_child_reader("bill_cosponsors", "cosponsors", "bioguide_id")
+_read_cosponsor_section = make_child_reader("bill_cosponsors", "cosponsors", "bioguide_id")
 
 
 def read_cosponsors(dossier_subject: DossierSubject) -> Section:
     """Read the first cosponsors of a bill, each with what the bill's file says of them."""
-    cosponsor_section = _read_cosponsor_rows(dossier_subject)
+    cosponsor_section = _read_cosponsor_section(dossier_subject)
     for cosponsor_fields in cosponsor_section.items:
         if cosponsor_fields["bioguide_id"]:
             cosponsor_fields["evidence"] = read_sponsor_evidence(
@@ -279,12 +278,12 @@ def read_cosponsors(dossier_subject: DossierSubject) -> Section:
     return cosponsor_section
 
 
-_read_sponsored_cards = make_list_reader("bills", "sponsor", by_congress=True)
+_read_sponsored_bill_section = make_list_reader("bills", "sponsor", by_congress=True)
 
 
 def read_sponsored_bills(dossier_subject: DossierSubject) -> Section:
     """Read the newest bills that a member sponsored, each with what its file says of that."""
-    bill_section = _read_sponsored_cards(dossier_subject)
+    bill_section = _read_sponsored_bill_section(dossier_subject)
     for bill_card in bill_section.items:
         bill_card["evidence"] = read_sponsor_evidence(
             dossier_subject.db, SponsorKind.SPONSOR, bill_card["id"], dossier_subject.id
@@ -321,7 +320,7 @@ def read_bill_counts(dossier_subject: DossierSubject) -> Section:
     return Section(items=count_items, total=len(count_items), truncated=False)
 
 
-def read_seats(dossier_subject: DossierSubject) -> Section:
+def read_committee_seats(dossier_subject: DossierSubject) -> Section:
     """Read a member's seats on committees, with the committees' names."""
     seat_section = make_list_reader("committee_memberships", "bioguide_id", by_congress=True)(
         dossier_subject
@@ -388,8 +387,10 @@ def summarize_votes(dossier_subject: DossierSubject) -> Section:
         dossier_subject.db, dossier_subject.id, dossier_subject.congress
     )
     voting_section = Section(items=summary_items, total=len(summary_items), truncated=False)
-    missing_note = describe_missing_votes(len(summary_items), dossier_subject.congress)
-    return _add_note(voting_section, missing_note or "Counted over the votes that are loaded here.")
+    missing_votes_note = describe_missing_votes(len(summary_items), dossier_subject.congress)
+    return _add_note(
+        voting_section, missing_votes_note or "Counted over the votes that are loaded here."
+    )
 
 
 def read_members(dossier_subject: DossierSubject) -> Section:
@@ -415,33 +416,35 @@ def read_members(dossier_subject: DossierSubject) -> Section:
     return _add_note(member_section, describe_missing_roster(total_count, congress))
 
 
-def _add_note(section: Section, missing_note: str | None) -> Section:
-    return section.model_copy(update={"note": missing_note or section.note})
+def _add_note(section: Section, note_text: str | None) -> Section:
+    return section.model_copy(update={"note": note_text or section.note})
 
 
-def note_missing_status(read_section: SectionReader) -> SectionReader:
+def add_missing_status_note(read_section: SectionReader) -> SectionReader:
     """Return a reader that tells what only the status file of a bill lists, where it is missing."""
-    return lambda subject: _add_note(read_section(subject), describe_missing_status(subject.record))
+    return lambda dossier_subject: _add_note(
+        read_section(dossier_subject), describe_missing_status(dossier_subject.record)
+    )
 
 
 # --- the four dossiers ---
 
-BILL_SECTIONS: dict[str, SectionReader] = {
+BILL_SECTION_READERS: dict[str, SectionReader] = {
     "sponsors": make_link_reader(SponsorKind.SPONSOR),
-    "cosponsors": note_missing_status(read_cosponsors),
-    "actions": note_missing_status(make_child_reader("bill_actions", "actions")),
+    "cosponsors": add_missing_status_note(read_cosponsors),
+    "actions": add_missing_status_note(make_child_reader("bill_actions", "actions")),
     "crs_reports": make_link_reader(LinkKind.CRS_REPORT),
     "cost_estimates": make_link_reader(LinkKind.COST_ESTIMATE),
     "saps": make_link_reader(LinkKind.STATEMENT),
     "committee_reports": make_link_reader(LinkKind.COMMITTEE_REPORT),
     "hearings": make_link_reader(LinkKind.HEARING),
-    "votes": note_missing_status(make_link_reader(LinkKind.VOTE)),
-    "amendments": note_missing_status(make_list_reader("amendments", "bill_id")),
+    "votes": add_missing_status_note(make_link_reader(LinkKind.VOTE)),
+    "amendments": add_missing_status_note(make_list_reader("amendments", "bill_id")),
     "laws": make_link_reader(LinkKind.LAW),
 }
-LEGISLATOR_SECTIONS: dict[str, SectionReader] = {
+LEGISLATOR_SECTION_READERS: dict[str, SectionReader] = {
     "terms": make_field_reader("terms", by_congress=True),
-    "committees": read_seats,
+    "committees": read_committee_seats,
     "bill_counts": read_bill_counts,
     "sponsored_bills": read_sponsored_bills,
     "leadership": make_field_reader("leadership", by_congress=True),
@@ -449,14 +452,14 @@ LEGISLATOR_SECTIONS: dict[str, SectionReader] = {
     "speeches": make_list_reader("congressional_record", "speaker", by_congress=True),
     "voting": summarize_votes,
 }
-COMMITTEE_SECTIONS: dict[str, SectionReader] = {
+COMMITTEE_SECTION_READERS: dict[str, SectionReader] = {
     "members": read_members,
     "subcommittees": read_subcommittees,
     "hearings": make_list_reader("hearings", "committee", by_congress=True),
     "bills": make_list_reader("bills", "committee", by_congress=True),
     "reports": make_list_reader("committee_reports", "committee", by_congress=True),
 }
-PUBLIC_LAW_SECTIONS: dict[str, SectionReader] = {
+PUBLIC_LAW_SECTION_READERS: dict[str, SectionReader] = {
     "originating_bill": make_link_reader(LinkKind.LAW),
     "cfr_sections": make_list_reader("cfr_sections", "law"),
     "implementing_rules": make_list_reader("federal_register", "law"),
@@ -481,7 +484,7 @@ def _build_section(
             list_path,
             **query_params,
             limit=MAX_SECTION_ITEMS,
-            cursor=cursors.encode(cursors.name_list(list_name, query_params), after_key),
+            cursor=cursors.encode(cursors.build_list_name(list_name, query_params), after_key),
         )
     return Section(
         items=section_items, total=total_count, truncated=after_key is not None, more_url=more_url

@@ -8,7 +8,7 @@ from readingroom.bases.federal.query.aggregate_models import Interval
 
 INTERVALS: tuple[Interval, ...] = ("day", "week", "month", "quarter", "year")
 """From the shortest to the longest."""
-KEY_LENGTH_BY_INTERVAL: dict[Interval, int] = {
+DATE_PREFIX_LENGTH_BY_INTERVAL: dict[Interval, int] = {
     "day": 10,
     "week": 10,
     "month": 7,
@@ -17,7 +17,7 @@ KEY_LENGTH_BY_INTERVAL: dict[Interval, int] = {
 }
 """How much of a date SQL groups by; weeks and quarters are summed up from days and months."""
 # A year before Python's last: the start of the next interval must be a date as well.
-LAST_DAY = date(9998, 12, 31)
+LATEST_BUCKET_START = date(9998, 12, 31)
 
 
 def parse_first_day(iso_date: str | None) -> date | None:
@@ -32,7 +32,7 @@ def parse_first_day(iso_date: str | None) -> date | None:
         return None
 
 
-def find_interval_start(time_interval: Interval, calendar_day: date) -> date:
+def get_interval_start(time_interval: Interval, calendar_day: date) -> date:
     """Return the first day of the interval that a day is in."""
     if time_interval == "day":
         return calendar_day
@@ -46,14 +46,12 @@ def find_interval_start(time_interval: Interval, calendar_day: date) -> date:
     return calendar_day.replace(month=start_month, day=1)
 
 
-def find_next_interval_start(time_interval: Interval, interval_start: date) -> date:
-    # From any start this leads into the next interval, and `start_of` back to its first day.
+def get_next_interval_start(time_interval: Interval, interval_start: date) -> date:
+    # From any start this leads into the next interval, `get_interval_start` back to its first day.
     longest_interval_days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[
         time_interval
     ]
-    return find_interval_start(
-        time_interval, interval_start + timedelta(days=longest_interval_days)
-    )
+    return get_interval_start(time_interval, interval_start + timedelta(days=longest_interval_days))
 
 
 def count_intervals_between(time_interval: Interval, first_start: date, last_start: date) -> int:
@@ -75,7 +73,7 @@ def iterate_interval_starts(
     """Yield every start from the first to the last; an interval without rows is not left out."""
     while first_start <= last_start:
         yield first_start
-        first_start = find_next_interval_start(time_interval, first_start)
+        first_start = get_next_interval_start(time_interval, first_start)
 
 
 def format_interval_label(time_interval: Interval, interval_start: date) -> str:
@@ -84,10 +82,12 @@ def format_interval_label(time_interval: Interval, interval_start: date) -> str:
         return f"{iso_year}-W{calendar_week:02}"
     if time_interval == "quarter":
         return f"{interval_start.year}-Q{(interval_start.month + 2) // 3}"
-    return interval_start.isoformat()[: KEY_LENGTH_BY_INTERVAL[time_interval]]
+    return interval_start.isoformat()[: DATE_PREFIX_LENGTH_BY_INTERVAL[time_interval]]
 
 
-def find_largest_groups(values_by_group: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
+def list_largest_group_keys(
+    values_by_group: Mapping[Any, Mapping[date, int]], max_groups: int
+) -> list[Any]:
     """Return the keys of the series that count most in all, the largest first."""
     total_by_group = {
         group_key: sum(value_by_start.values())
@@ -95,4 +95,4 @@ def find_largest_groups(values_by_group: Mapping[Any, Mapping[date, int]], top: 
     }
     return sorted(
         total_by_group, key=lambda group_key: (-total_by_group[group_key], str(group_key))
-    )[:top]
+    )[:max_groups]

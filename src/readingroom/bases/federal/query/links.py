@@ -33,10 +33,10 @@ class FoundLink:
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """Links where `own_column` has the id; the `other_column` has the linked records."""
+    """Links where `own_column` has the id; the `linked_column` has the linked records."""
 
     own_column: str
-    other_column: str
+    linked_column: str
     record_id: str
 
 
@@ -59,52 +59,56 @@ def read_link_page(
             )
         }
     )
-    page_pairs = kind_id_pairs[:max_results]
-    last_pair = page_pairs[-1] if len(kind_id_pairs) > max_results else None
-    title_and_url_by_id = read_titles_and_urls(db, (other_id for _, other_id in page_pairs))
+    shown_kind_id_pairs = kind_id_pairs[:max_results]
+    last_kind_id_pair = shown_kind_id_pairs[-1] if len(kind_id_pairs) > max_results else None
+    title_and_url_by_id = read_titles_and_urls(
+        db, (linked_id for _, linked_id in shown_kind_id_pairs)
+    )
     found_links = [
         FoundLink(
             link_kind,
-            other_id,
-            _read_evidence(db, link_directions, link_kind, other_id),
-            find_source_name(other_id),
-            **title_and_url_by_id.get(other_id, {}),
+            linked_id,
+            _read_evidence(db, link_directions, link_kind, linked_id),
+            find_source_name(linked_id),
+            **title_and_url_by_id.get(linked_id, {}),
         )
-        for link_kind, other_id in page_pairs
+        for link_kind, linked_id in shown_kind_id_pairs
     ]
-    count_by_kind = count_links(db, record_id)
+    link_count_by_kind = count_links(db, record_id)
     return (
         found_links,
-        last_pair,
-        count_by_kind.get(kind_filter, 0) if kind_filter else sum(count_by_kind.values()),
+        last_kind_id_pair,
+        link_count_by_kind.get(kind_filter, 0) if kind_filter else sum(link_count_by_kind.values()),
     )
 
 
 def count_links(db: Database, record_id: str) -> dict[str, int]:
     """Return how many records a record is linked to, by kind."""
-    count_by_kind: Counter[str] = Counter()
+    link_count_by_kind: Counter[str] = Counter()
     link_directions = _list_directions(record_id)
     for direction_index, link_direction in enumerate(link_directions):
         # Leave out what an earlier direction counted; the first is the one that may be long.
         earlier_directions = link_directions[:direction_index]
-        not_counted_sql = "".join(
+        uncounted_condition = "".join(
             f""" AND NOT EXISTS (SELECT 1 FROM links e WHERE e.{earlier_direction.own_column} = ?
                  AND e.kind = l.kind
-                 AND e.{earlier_direction.other_column} = l.{link_direction.other_column})"""
+                 AND e.{earlier_direction.linked_column} = l.{link_direction.linked_column})"""
             for earlier_direction in earlier_directions
         )
         count_rows = db.execute(
             f"""SELECT kind, count(*) AS linked FROM (
-                    SELECT DISTINCT kind, {link_direction.other_column} FROM links l
-                    WHERE {link_direction.own_column} = ?{not_counted_sql})
+                    SELECT DISTINCT kind, {link_direction.linked_column} FROM links l
+                    WHERE {link_direction.own_column} = ?{uncounted_condition})
                 GROUP BY kind""",
             (
                 link_direction.record_id,
                 *(earlier_direction.record_id for earlier_direction in earlier_directions),
             ),
         )
-        count_by_kind.update({count_row["kind"]: count_row["linked"] for count_row in count_rows})
-    return dict(sorted(count_by_kind.items()))
+        link_count_by_kind.update(
+            {count_row["kind"]: count_row["linked"] for count_row in count_rows}
+        )
+    return dict(sorted(link_count_by_kind.items()))
 
 
 def _list_directions(record_id: str) -> list[_Direction]:
@@ -130,18 +134,18 @@ def _read_kind_id_pairs(
         where_sql += " AND kind = ?"
         sql_values.append(link_kind)
     if after_key:
-        where_sql += f" AND (kind, {link_direction.other_column}) > (?, ?)"
+        where_sql += f" AND (kind, {link_direction.linked_column}) > (?, ?)"
         sql_values += after_key
     pair_rows = db.execute(
-        f"""SELECT DISTINCT kind, {link_direction.other_column} FROM links WHERE {where_sql}
-            ORDER BY kind, {link_direction.other_column} LIMIT ?""",
+        f"""SELECT DISTINCT kind, {link_direction.linked_column} FROM links WHERE {where_sql}
+            ORDER BY kind, {link_direction.linked_column} LIMIT ?""",
         (*sql_values, max_results),
     )
     return [(pair_row[0], pair_row[1]) for pair_row in pair_rows]
 
 
 def _read_evidence(
-    db: Database, directions: Sequence[_Direction], link_kind: str, other_id: str
+    db: Database, link_directions: Sequence[_Direction], link_kind: str, linked_id: str
 ) -> list[dict[str, str]]:
     evidence_items = [
         {
@@ -149,14 +153,17 @@ def _read_evidence(
             "loader": evidence_row["loader"],
             "words": evidence_row["evidence"],
         }
-        for direction in directions
+        for link_direction in link_directions
         for evidence_row in db.execute(
             f"""SELECT * FROM links
-                WHERE {direction.own_column} = ? AND kind = ? AND {direction.other_column} = ?""",
-            (direction.record_id, link_kind, other_id),
+                WHERE {link_direction.own_column} = ? AND kind = ?
+                  AND {link_direction.linked_column} = ?""",
+            (link_direction.record_id, link_kind, linked_id),
         )
     ]
-    return sorted(evidence_items, key=lambda item: (item["loader"], item["words"]))
+    return sorted(
+        evidence_items, key=lambda evidence_item: (evidence_item["loader"], evidence_item["words"])
+    )
 
 
 # --- sponsors ---
@@ -191,7 +198,7 @@ def list_links_and_sponsors(
     """
     found_links: list[FoundLink] = []
     last_key: tuple[str, str] | None = None
-    sponsor_kinds = [kind for kind in SponsorKind if kind_filter in (None, kind)]
+    sponsor_kinds = [known_kind for known_kind in SponsorKind if kind_filter in (None, known_kind)]
     if after_key and after_key[0] in sponsor_kinds:
         sponsor_kinds = sponsor_kinds[sponsor_kinds.index(SponsorKind(after_key[0])) :]
     elif not isinstance(kind_filter, SponsorKind):
@@ -200,13 +207,15 @@ def list_links_and_sponsors(
         )
     for sponsor_kind in () if last_key else sponsor_kinds:
         after_id = after_key[1] if after_key and after_key[0] == sponsor_kind else ""
-        wanted_count = max_results + 1 - len(found_links)
-        found_links += _list_sponsors(db, record_id, sponsor_kind, wanted_count, after_id)
+        max_sponsors = max_results + 1 - len(found_links)
+        found_links += _list_sponsors(db, record_id, sponsor_kind, max_sponsors, after_id)
     if len(found_links) > max_results:
         found_links = found_links[:max_results]
         last_key = (found_links[-1].kind, found_links[-1].id)
-    count_by_kind = count_links_and_sponsors(db, record_id)
-    total_count = count_by_kind.get(kind_filter, 0) if kind_filter else sum(count_by_kind.values())
+    link_count_by_kind = count_links_and_sponsors(db, record_id)
+    total_count = (
+        link_count_by_kind.get(kind_filter, 0) if kind_filter else sum(link_count_by_kind.values())
+    )
     return found_links, last_key, total_count
 
 
@@ -214,30 +223,30 @@ def _list_sponsors(
     db: Database, record_id: str, sponsor_kind: SponsorKind, max_results: int, after_id: str
 ) -> list[FoundLink]:
     """Return who sponsored a bill, or what a member sponsored, by id; of other records none."""
-    own_and_other_column = _SPONSOR_LINK_COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
-    if own_and_other_column is None or not max_results:
+    own_and_linked_columns = _SPONSOR_LINK_COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
+    if own_and_linked_columns is None or not max_results:
         return []
-    own_column, other_column = own_and_other_column
-    id_rows = db.execute(
-        f"""SELECT DISTINCT {other_column} FROM {_LINKS_SQL_BY_SPONSOR_KIND[sponsor_kind]}
-            WHERE {own_column} = ? AND {other_column} > ? ORDER BY {other_column} LIMIT ?""",
+    own_column, linked_column = own_and_linked_columns
+    linked_id_rows = db.execute(
+        f"""SELECT DISTINCT {linked_column} FROM {_LINKS_SQL_BY_SPONSOR_KIND[sponsor_kind]}
+            WHERE {own_column} = ? AND {linked_column} > ? ORDER BY {linked_column} LIMIT ?""",
         (record_id, after_id, max_results),
     )
-    other_ids = [id_row[0] for id_row in id_rows]
-    title_and_url_by_id = read_titles_and_urls(db, other_ids)
+    linked_ids = [linked_id_row[0] for linked_id_row in linked_id_rows]
+    title_and_url_by_id = read_titles_and_urls(db, linked_ids)
     return [
         FoundLink(
             sponsor_kind.value,
-            other_id,
+            linked_id,
             read_sponsor_evidence(
                 db,
                 sponsor_kind,
-                *((record_id, other_id) if own_column == "from_id" else (other_id, record_id)),
+                *((record_id, linked_id) if own_column == "from_id" else (linked_id, record_id)),
             ),
-            find_source_name(other_id),
-            **title_and_url_by_id.get(other_id, {}),
+            find_source_name(linked_id),
+            **title_and_url_by_id.get(linked_id, {}),
         )
-        for other_id in other_ids
+        for linked_id in linked_ids
     ]
 
 
@@ -247,19 +256,19 @@ def count_links_and_sponsors(db: Database, record_id: str) -> dict[str, int]:
 
 
 def _count_sponsors(db: Database, record_id: str) -> dict[str, int]:
-    own_and_other_column = _SPONSOR_LINK_COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
-    if own_and_other_column is None:
+    own_and_linked_columns = _SPONSOR_LINK_COLUMNS_BY_SOURCE.get(find_source_name(record_id) or "")
+    if own_and_linked_columns is None:
         return {}
-    own_column, other_column = own_and_other_column
-    count_by_kind: dict[str, int] = {}
+    own_column, linked_column = own_and_linked_columns
+    link_count_by_kind: dict[str, int] = {}
     for sponsor_kind, sponsors_sql in _LINKS_SQL_BY_SPONSOR_KIND.items():
         (sponsor_count,) = db.execute(
-            f"SELECT count(DISTINCT {other_column}) FROM {sponsors_sql} WHERE {own_column} = ?",
+            f"SELECT count(DISTINCT {linked_column}) FROM {sponsors_sql} WHERE {own_column} = ?",
             (record_id,),
         ).fetchone()
         if sponsor_count:
-            count_by_kind[sponsor_kind.value] = sponsor_count
-    return count_by_kind
+            link_count_by_kind[sponsor_kind.value] = sponsor_count
+    return link_count_by_kind
 
 
 def read_sponsor_evidence(
@@ -313,12 +322,12 @@ def read_titles_and_urls(db: Database, record_ids: Iterable[str]) -> dict[str, d
         if source_name := find_source_name(record_id):
             ids_by_source[source_name].append(record_id)
     title_and_url_by_id: dict[str, dict[str, Any]] = {}
-    for source_name, source_ids in ids_by_source.items():
-        id_placeholders = ", ".join("?" * len(source_ids))
+    for source_name, ids_of_source in ids_by_source.items():
+        id_placeholders = ", ".join("?" * len(ids_of_source))
         for title_row in db.execute(
             f"""SELECT id, record ->> 'title' AS title, source_url AS url
                 FROM {source_name} WHERE id IN ({id_placeholders}) AND status = 'active'""",
-            source_ids,
+            ids_of_source,
         ):
             title_and_url_by_id[title_row["id"]] = {
                 "title": title_row["title"],

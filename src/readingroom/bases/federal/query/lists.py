@@ -37,16 +37,16 @@ from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.tool import Answer
 from readingroom.storage.database import Database, Row
 
-ChildPage = TypeVar("ChildPage", CosponsorPage, ActionPage, WitnessPage)
+ChildPageT = TypeVar("ChildPageT", CosponsorPage, ActionPage, WitnessPage)
 
-SOURCE_AND_TABLE_BY_PAGE: dict[type[Answer], tuple[str, str]] = {
+SOURCE_AND_TABLE_NAMES_BY_PAGE: dict[type[Answer], tuple[str, str]] = {
     CosponsorPage: ("bills", "bill_cosponsors"),
     ActionPage: ("bills", "bill_actions"),
     WitnessPage: ("hearings", "hearing_witnesses"),
 }
 """Pages of what belongs to a record: the source of the record, and the table of the rows."""
 
-ALL_CHANGES = "changes"
+ALL_CHANGES_NAME = "changes"
 """The name of the list of all changes, whatever their source and kind."""
 
 _ROLL_CALL_FIELDS = ("voted_at", "question", "result", "bills", "title", "url")
@@ -65,34 +65,34 @@ def list_records(
     max_results: int,
     after_key: Sequence[Any] | None,
 ) -> RecordPage:
-    stored_filter = resolve_filters(db, record_source.record_table, row_filter)
-    record_page = store.list_records(db, record_source, stored_filter, max_results, after_key)
+    resolved_filter = resolve_filters(db, record_source.record_table, row_filter)
+    record_page = store.list_records(db, record_source, resolved_filter, max_results, after_key)
     return RecordPage(
         results=record_page.rows,
         source=record_source.name,
-        filters_read=find_reinterpreted_values(row_filter.filters, stored_filter.filters),
+        filters_read=find_reinterpreted_values(row_filter.filters, resolved_filter.filters),
         loaded_up_to=store.read_progress(db, record_source).loaded_up_to,
-        note=describe_gaps(db, record_source.record_table, stored_filter.filters),
+        note=describe_gaps(db, record_source.record_table, resolved_filter.filters),
         **build_next_page_fields(
-            cursors.name_list(record_source.name, row_filter.filters), record_page.after_key
+            cursors.build_list_name(record_source.name, row_filter.filters), record_page.after_key
         ),
     )
 
 
 def list_children(
-    db: Database, page_model: type[ChildPage], record_id: str, max_results: int, after_key: int
-) -> ChildPage:
+    db: Database, page_model: type[ChildPageT], record_id: str, max_results: int, after_key: int
+) -> ChildPageT:
     """Return a page of what belongs to a record; raise RecordNotFound if that is not loaded."""
-    source_name, table_name = SOURCE_AND_TABLE_BY_PAGE[page_model]
-    parent_column = PARENT_COLUMN_BY_CHILD_TABLE[table_name]
+    source_name, table_name = SOURCE_AND_TABLE_NAMES_BY_PAGE[page_model]
+    parent_column_name = PARENT_COLUMN_BY_CHILD_TABLE[table_name]
     parent_record = store.read_record(db, SOURCES_BY_NAME[source_name], record_id)
     child_page, total_count = store.list_children(
-        db, table_name, parent_column, record_id, max_results, after_key
+        db, table_name, parent_column_name, record_id, max_results, after_key
     )
     page_fields: dict[str, Any] = {
         "results": [from_json(child_row["record"]) for child_row in child_page.rows],
         "total": total_count,
-        parent_column: record_id,
+        parent_column_name: record_id,
         "loaded_up_to": parent_record["loaded_up_to"],
         **build_next_page_fields(f"{table_name}:{record_id}", child_page.after_key),
     }
@@ -115,19 +115,21 @@ def describe_missing_roster(member_count: int, congress: int | None) -> str | No
     """Return of which Congress no roster is loaded; None where there are members."""
     if member_count:
         return None
-    of_congress = f"of the {format_ordinal(congress)} Congress" if congress else "of this committee"
-    return f"No roster {of_congress} is loaded here."
+    congress_phrase = (
+        f"of the {format_ordinal(congress)} Congress" if congress else "of this committee"
+    )
+    return f"No roster {congress_phrase} is loaded here."
 
 
 def describe_missing_votes(vote_count: int, congress: int | None) -> str | None:
     """Return that no vote of a member is loaded; None where one is."""
     if vote_count:
         return None
-    of_congress = f" of the {format_ordinal(congress)} Congress" if congress else ""
-    return f"No roll call{of_congress} with this member's vote is loaded here."
+    congress_phrase = f" of the {format_ordinal(congress)} Congress" if congress else ""
+    return f"No roll call{congress_phrase} with this member's vote is loaded here."
 
 
-def read_or_tell_links(db: Database, record_source: Source, record_id: str) -> dict[str, Any]:
+def get_record_or_hint_links(db: Database, record_source: Source, record_id: str) -> dict[str, Any]:
     """Return a record; raise RecordNotFound, which tells loaded records that name it."""
     try:
         return store.read_record(db, record_source, record_id)
@@ -170,7 +172,7 @@ def list_members(
 ) -> MembershipPage:
     loaded_up_to = store.read_progress(db, SOURCES_BY_NAME["committee_memberships"]).loaded_up_to
     store.read_record(db, SOURCES_BY_NAME["committees"], record_id)
-    member_page, total_count, members_congress = store.list_members(
+    member_page, total_count, roster_congress = store.list_members(
         db, record_id, congress, max_results, after_key
     )
     return MembershipPage(
@@ -180,11 +182,11 @@ def list_members(
         ],
         total=total_count,
         committee_id=record_id,
-        congress=members_congress,
+        congress=roster_congress,
         loaded_up_to=loaded_up_to,
-        note=describe_missing_roster(total_count, members_congress),
+        note=describe_missing_roster(total_count, roster_congress),
         **build_next_page_fields(
-            cursors.name_list(f"committee_members:{record_id}", {"congress": congress}),
+            cursors.build_list_name(f"committee_members:{record_id}", {"congress": congress}),
             member_page.after_key,
         ),
     )
@@ -211,7 +213,7 @@ def list_member_votes(
         loaded_up_to=store.read_progress(db, SOURCES_BY_NAME["roll_call_votes"]).loaded_up_to,
         note=describe_missing_votes(total_count, congress),
         **build_next_page_fields(
-            cursors.name_list(f"member_votes:{record_id}", {"congress": congress}),
+            cursors.build_list_name(f"member_votes:{record_id}", {"congress": congress}),
             vote_page.after_key,
         ),
     )
@@ -267,7 +269,7 @@ def list_links(
         id=record_fields["id"],
         loaded_up_to=record_fields["loaded_up_to"],
         **build_next_page_fields(
-            cursors.name_list(f"links:{record_id}", {"kind": link_kind}), last_key
+            cursors.build_list_name(f"links:{record_id}", {"kind": link_kind}), last_key
         ),
     )
 
@@ -280,11 +282,11 @@ def list_changes(
     max_results: int,
     after_key: int,
 ) -> ChangePage:
-    change_rows, last_number, has_more = changes.read_change_page(
+    change_rows, last_change_number, has_more = changes.read_change_page(
         db, since_day, record_source, change_kind, max_results, after_key
     )
-    list_name = name_changes_list(record_source, change_kind)
-    resume_cursor = cursors.encode(list_name, (last_number,)) if last_number else None
+    list_name = build_changes_list_name(record_source, change_kind)
+    resume_cursor = cursors.encode(list_name, (last_change_number,)) if last_change_number else None
     return ChangePage(
         results=[Change(**change_row) for change_row in change_rows],
         next_cursor=resume_cursor if has_more else None,
@@ -294,19 +296,23 @@ def list_changes(
     )
 
 
-def name_changes_list(record_source: Source | None, change_kind: ChangeKind | None) -> str:
+def build_changes_list_name(record_source: Source | None, change_kind: ChangeKind | None) -> str:
     """Return the name of a list of changes; the day it begins with is not part of it."""
     source_name = record_source.name if record_source else None
-    return cursors.name_list(ALL_CHANGES, {"source": source_name, "kind": change_kind})
+    return cursors.build_list_name(ALL_CHANGES_NAME, {"source": source_name, "kind": change_kind})
 
 
-def make_name_list(record_source: Source, query_text: str, list_filters: Mapping[str, Any]) -> str:
+def build_match_list_name(
+    record_source: Source, query_text: str, list_filters: Mapping[str, Any]
+) -> str:
     """Return the name of a list of matches: each registry, query and filter has its own."""
     query_checksum = zlib.crc32(query_text.encode("utf-8", "replace"))
-    return cursors.name_list(f"names:{record_source.name}:{query_checksum}", list_filters)
+    return cursors.build_list_name(f"names:{record_source.name}:{query_checksum}", list_filters)
 
 
-def build_next_match_fields(list_name: str, page_slice: slice, match_count: int) -> dict[str, Any]:
+def build_next_names_page_fields(
+    list_name: str, page_slice: slice, match_count: int
+) -> dict[str, Any]:
     """Return the fields that say where a list of names goes on after a page."""
     after_key = (page_slice.stop,) if page_slice.stop < match_count else None
     return build_next_page_fields(list_name, after_key)

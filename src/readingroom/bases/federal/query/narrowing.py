@@ -12,7 +12,7 @@ from readingroom.bases.federal.schema.sources import RecordTable
 from readingroom.storage.database import Database
 
 
-def suggest_recent(
+def suggest_recent_period(
     db: Database, record_table: RecordTable, interval: Interval, max_intervals: int
 ) -> list[dict[str, Any]]:
     """Return the filter that leaves about so many of the newest intervals."""
@@ -37,32 +37,34 @@ def suggest_filters(
     db: Database, record_table: RecordTable, row_filter: RowFilter, max_records: int
 ) -> Iterator[dict[str, Any]]:
     """Yield filters that leave at most so many records, each with how many it leaves."""
-    for filter_name, newest_sql in record_table.newest_value_queries:
-        (newest_value,) = db.execute(newest_sql).fetchone() or (None,)
+    for filter_name, newest_value_sql in record_table.newest_value_queries:
+        (newest_value,) = db.execute(newest_value_sql).fetchone() or (None,)
         if newest_value is None or filter_name in row_filter.filters:
             continue
-        matching_count = store.count_up_to(
+        matching_count = store.count_rows_up_to(
             db, record_table.name, filter_name, newest_value, max_records + 1
         )
         if matching_count <= max_records:
             yield {"filters": {filter_name: newest_value}, "rows": matching_count}
-    if record_table.facts_index and "since" not in row_filter.filters:
-        yield from _suggest_since(db, record_table, max_records)
+    if record_table.covering_index_name and "since" not in row_filter.filters:
+        yield from _suggest_since_filter(db, record_table, max_records)
 
 
-def _suggest_since(
+def _suggest_since_filter(
     db: Database, record_table: RecordTable, max_records: int
 ) -> Iterator[dict[str, Any]]:
-    boundary_row = db.execute(
+    boundary_date_row = db.execute(
         f"""SELECT {record_table.date_sql} FROM {record_table.name}
             ORDER BY {record_table.date_sql} DESC NULLS LAST LIMIT 1 OFFSET ?""",
         (max_records,),
     ).fetchone()
-    if (boundary_day := parse_first_day(boundary_row[0]) if boundary_row else None) is not None:
-        since_text = (boundary_day + timedelta(days=1)).isoformat()
+    if (
+        boundary_day := parse_first_day(boundary_date_row[0]) if boundary_date_row else None
+    ) is not None:
+        since_iso_date = (boundary_day + timedelta(days=1)).isoformat()
         (matching_count,) = db.execute(
             f"SELECT count(*) FROM {record_table.name} WHERE {record_table.date_sql} >= ?",
-            (since_text,),
+            (since_iso_date,),
         ).fetchone()
         if matching_count:
-            yield {"filters": {"since": since_text}, "rows": matching_count}
+            yield {"filters": {"since": since_iso_date}, "rows": matching_count}

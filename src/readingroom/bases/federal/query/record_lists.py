@@ -24,30 +24,31 @@ from readingroom.bases.federal.schema.sources import (
     MEMBER_VOTES,
     SOURCES_BY_NAME,
     Source,
-    find_source,
+    get_source,
 )
 from readingroom.core.errors import InvalidArguments, UnknownSource, validate_model
 from readingroom.storage.database import Database
 
-CHANGES_LIST = "changes"
+CHANGES_LIST_NAME = "changes"
 """What stands for a source in a list of what is new."""
-PARTS_BY_SOURCE: Mapping[str, tuple[str, ...]] = {
+PART_NAMES_BY_SOURCE: Mapping[str, tuple[str, ...]] = {
     "bills": ("actions", "amendments", "cosponsors", "links", "similar"),
     "roll_call_votes": ("members", "links"),
     "legislators": ("votes", "voted_alike", "links"),
     "committees": ("members", "actions", "links"),
     "hearings": ("witnesses", "links"),
 }
-_DEFAULT_PARTS = ("links", "similar")
+_DEFAULT_PART_NAMES = ("links", "similar")
 _VOTER_FIELDS = ("bioguide_id", "name", "party", "state", "position")
 
 
-def check_part(record_source: Source, part_name: str | None) -> str:
+def check_part_name(record_source: Source, part_name: str | None) -> str:
     """Return the part of a record that is to be listed; raise InvalidArguments if it has none."""
-    allowed_parts = PARTS_BY_SOURCE.get(record_source.name, _DEFAULT_PARTS)
-    if part_name not in allowed_parts:
+    allowed_part_names = PART_NAMES_BY_SOURCE.get(record_source.name, _DEFAULT_PART_NAMES)
+    if part_name not in allowed_part_names:
         problem_text = (
-            f"{record_source.slug} have {', '.join(allowed_parts)}; `fetch` gives the record itself"
+            f"{record_source.slug} have {', '.join(allowed_part_names)}; "
+            "`fetch` gives the record itself"
         )
         raise InvalidArguments([{"field": "part", "message": problem_text}])
     return part_name
@@ -64,7 +65,7 @@ def list_voters(
     roll_call = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], vote_id)
     parsed_filters = parse_filters(MEMBER_VOTES, {**(filter_values or {}), "vote_id": vote_id})
     row_filter = resolve_filters(db, MEMBER_VOTES, parsed_filters)
-    list_name = cursors.name_list(
+    list_name = cursors.build_list_name(
         f"roll_call_members:{vote_id}", {**parsed_filters.filters, "vote_id": None}
     )
     (after_key,) = cursors.decode(list_name, page_cursor, int) or (0,)
@@ -77,7 +78,7 @@ def list_voters(
         (*row_filter.values, after_key, max_results + 1),
     ).fetchall()
     last_key = (voter_rows[max_results - 1]["ordinal"],) if len(voter_rows) > max_results else None
-    return build_list(
+    return build_record_list(
         "roll_call_votes",
         [
             {field_name: voter_row[field_name] for field_name in _VOTER_FIELDS}
@@ -105,7 +106,7 @@ def list_link_cards(
 ) -> RecordList:
     """List what a record is linked to, then its sponsors and cosponsors, with the evidence."""
     record_fields = store.read_record(db, record_source, record_id)
-    list_name = cursors.name_list(f"links:{record_id}", {"kind": kind_filter})
+    list_name = cursors.build_list_name(f"links:{record_id}", {"kind": kind_filter})
     found_links, last_key, total_count = list_links_and_sponsors(
         db,
         record_id,
@@ -113,7 +114,7 @@ def list_link_cards(
         max_results,
         cursors.decode(list_name, page_cursor, str, str),
     )
-    return build_list(
+    return build_record_list(
         record_source.name,
         [make_card(asdict(found_link)) for found_link in found_links],
         list_name,
@@ -130,15 +131,15 @@ def list_voting_alike(
 ) -> RecordList:
     """List who voted most often as a member did, and over how many votes of which days."""
     store.read_record(db, SOURCES_BY_NAME["legislators"], bioguide_id)
-    list_name = cursors.name_list(f"voted_alike:{bioguide_id}", {"congress": congress})
+    list_name = cursors.build_list_name(f"voted_alike:{bioguide_id}", {"congress": congress})
     (start_index,) = cursors.decode(list_name, page_cursor, int) or (0,)
-    alike_members, total_count = list_members_voting_alike(
+    members_voting_alike, total_count = list_members_voting_alike(
         db, bioguide_id, congress, max_results, start_index
     )
-    end_index = start_index + len(alike_members)
-    return build_list(
+    end_index = start_index + len(members_voting_alike)
+    return build_record_list(
         "legislators",
-        alike_members,
+        members_voting_alike,
         list_name,
         (end_index,) if end_index < total_count else None,
         id=bioguide_id,
@@ -162,37 +163,46 @@ def list_committee_actions(
     The filters `since` and `until` are about the day of each action.
     """
     committee_record = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
-    day_filters = validate_model(SourceFilters, filter_values)
-    list_name = cursors.name_list(
+    period_filters = validate_model(SourceFilters, filter_values)
+    list_name = cursors.build_list_name(
         f"committee_actions:{committee_id}",
-        {"since": day_filters.since, "until": day_filters.until},
+        {"since": period_filters.since, "until": period_filters.until},
     )
     (start_index,) = cursors.decode(list_name, page_cursor, int) or (0,)
-    all_actions = (*_read_bill_activities(db, committee_id), *_read_meetings(db, committee_id))
-    dated_actions = sorted(
+    all_actions = (
+        *_iterate_bill_actions(db, committee_id),
+        *_iterate_meeting_actions(db, committee_id),
+    )
+    actions_in_period = sorted(
         (
-            dated_action
-            for dated_action in all_actions
-            if (day_filters.since or "") <= dated_action["date"] <= (day_filters.until or "9999")
+            committee_action
+            for committee_action in all_actions
+            if (period_filters.since or "")
+            <= committee_action["date"]
+            <= (period_filters.until or "9999")
         ),
-        key=lambda dated_action: (dated_action["date"], dated_action["id"], dated_action["action"]),
+        key=lambda committee_action: (
+            committee_action["date"],
+            committee_action["id"],
+            committee_action["action"],
+        ),
         reverse=True,
     )
     end_index = start_index + max_results
-    return build_list(
+    return build_record_list(
         "committees",
-        dated_actions[start_index:end_index],
+        actions_in_period[start_index:end_index],
         list_name,
-        (end_index,) if end_index < len(dated_actions) else None,
+        (end_index,) if end_index < len(actions_in_period) else None,
         id=committee_id,
         part="actions",
-        total=len(dated_actions),
+        total=len(actions_in_period),
         loaded_up_to=committee_record["loaded_up_to"],
         note="Of the bills and meetings that are loaded here.",
     )
 
 
-def _read_bill_activities(db: Database, committee_id: str) -> Iterator[dict[str, Any]]:
+def _iterate_bill_actions(db: Database, committee_id: str) -> Iterator[dict[str, Any]]:
     bill_rows = db.execute(
         """SELECT id, record ->> 'title' AS title, record ->> 'committees' AS committees FROM bills
            WHERE status = 'active' AND id IN (
@@ -214,7 +224,7 @@ def _read_bill_activities(db: Database, committee_id: str) -> Iterator[dict[str,
                 }
 
 
-def _read_meetings(db: Database, committee_id: str) -> Iterator[dict[str, Any]]:
+def _iterate_meeting_actions(db: Database, committee_id: str) -> Iterator[dict[str, Any]]:
     meeting_rows = db.execute(
         """SELECT h.id, h.type, h.published_at, h.record ->> 'title' AS title, min(l.to_id) AS seat
            FROM links l JOIN hearings h ON h.id = l.from_id
@@ -233,7 +243,7 @@ def _read_meetings(db: Database, committee_id: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def build_list(
+def build_record_list(
     source_name: str,
     result_rows: Sequence[Mapping[str, Any]],
     list_name: str,
@@ -250,30 +260,38 @@ def build_list(
     )
 
 
-def convert_page(
-    typed_page: Any, record_source: Source, record_id: str, part_name: str
+def convert_page_to_cards(
+    model_page: Any, record_source: Source, record_id: str, part_name: str
 ) -> RecordList:
     """Return a page of what belongs to a record as a list of cards."""
     result_rows = [
         result_row if isinstance(result_row, Mapping) else result_row.model_dump()
-        for result_row in typed_page.results
+        for result_row in model_page.results
     ]
     return RecordList(
         source=record_source.name,
         results=[make_card(result_row) for result_row in result_rows],
         id=record_id,
         part=part_name,
-        total=getattr(typed_page, "total", None),
-        next_cursor=typed_page.next_cursor,
-        has_more=typed_page.has_more,
-        loaded_up_to=typed_page.loaded_up_to,
-        note=getattr(typed_page, "note", None),
+        total=getattr(model_page, "total", None),
+        next_cursor=model_page.next_cursor,
+        has_more=model_page.has_more,
+        loaded_up_to=model_page.loaded_up_to,
+        note=getattr(model_page, "note", None),
     )
 
 
 # --- the addresses that answers print ---
 
-_PART_NAMES = {"cosponsors", "actions", "amendments", "links", "members", "votes", "witnesses"}
+_ADDRESSABLE_PART_NAMES = {
+    "cosponsors",
+    "actions",
+    "amendments",
+    "links",
+    "members",
+    "votes",
+    "witnesses",
+}
 
 
 def parse_list_address(list_address: str) -> ListRecords | None:
@@ -281,36 +299,36 @@ def parse_list_address(list_address: str) -> ListRecords | None:
 
     Raise InvalidArguments for a path that is no list.
     """
-    url_parts = urlsplit(list_address.strip())
-    if not url_parts.path.startswith("/v1/"):
+    split_url = urlsplit(list_address.strip())
+    if not split_url.path.startswith("/v1/"):
         return None
     path_segments = [
         unquote(path_segment)
-        for path_segment in url_parts.path.removeprefix("/v1/").strip("/").split("/")
+        for path_segment in split_url.path.removeprefix("/v1/").strip("/").split("/")
     ]
-    query_params: dict[str, Any] = dict(parse_qsl(url_parts.query))
+    query_params: dict[str, Any] = dict(parse_qsl(split_url.query))
     page_size, page_cursor = query_params.pop("limit", None), query_params.pop("cursor", None)
-    page_fields: dict[str, Any] = {"cursor": page_cursor}
+    list_arguments: dict[str, Any] = {"cursor": page_cursor}
     if page_size and page_size.isdecimal() and 1 <= int(page_size) <= 200:
-        page_fields["limit"] = int(page_size)
-    if path_segments == [CHANGES_LIST]:
+        list_arguments["limit"] = int(page_size)
+    if path_segments == [CHANGES_LIST_NAME]:
         return ListRecords.model_validate(
-            {"source": CHANGES_LIST, "filters": query_params or None, **page_fields}
+            {"source": CHANGES_LIST_NAME, "filters": query_params or None, **list_arguments}
         )
     try:
-        record_source = find_source(path_segments[0])
+        record_source = get_source(path_segments[0])
     except UnknownSource:
         return None
     filter_values = {
-        path_segment: int(param_value) if param_value.isdecimal() else param_value
-        for path_segment, param_value in query_params.items()
+        filter_name: int(param_value) if param_value.isdecimal() else param_value
+        for filter_name, param_value in query_params.items()
     }
-    page_fields |= {"source": record_source.name, "filters": filter_values or None}
+    list_arguments |= {"source": record_source.name, "filters": filter_values or None}
     if len(path_segments) == 1:
-        return ListRecords.model_validate(page_fields)
-    if len(path_segments) == 3 and path_segments[2] in _PART_NAMES:
+        return ListRecords.model_validate(list_arguments)
+    if len(path_segments) == 3 and path_segments[2] in _ADDRESSABLE_PART_NAMES:
         return ListRecords.model_validate(
-            page_fields | {"id": path_segments[1], "part": path_segments[2]}
+            list_arguments | {"id": path_segments[1], "part": path_segments[2]}
         )
     return None
 

@@ -17,13 +17,13 @@ _MIXED_CASE_HEADING_PATTERN = re.compile(
     r"^[ \t]*(?:Section|Sec\.)\s+(\d+[A-Z]?(?:[-\u2013]\d+)?)\.[ \t]*(.*)$", re.MULTILINE
 )
 _LEADING_SECTION_WORD_PATTERN = re.compile(r"^\s*(?:section|sec\.?|\u00a7+)\s*", re.I)
-_MAX_HEADING, _MAX_NAMED_SECTIONS = 120, 40
+_MAX_HEADING_CHARS, _MAX_LISTED_SECTIONS = 120, 40
 _MAX_CONTENTS_LINE_CHARS = 200
 """Characters of a line in a table of contents, with the heading of a title that may follow it."""
 _SHOWN_WORDS_PER_END = 8  # of a long unchanged run, at either end
 _MAX_REPLACED_CHARS = 40_000
 """Of two sections that share nothing: longer ones are only called changed."""
-_MARKS_BY_OPERATION = {"equal": ("", ""), "delete": ("[-", "-]"), "insert": ("{+", "+}")}
+_CHANGE_MARKS_BY_OPERATION = {"equal": ("", ""), "delete": ("[-", "-]"), "insert": ("{+", "+}")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class TextSection:
 def list_sections(body_text: str) -> list[TextSection]:
     """Return the sections of a text in its order; those that it quotes are parts of its own."""
     heading_matches = _find_headings(body_text)
-    section_labels = _number_headings(heading_matches)
+    section_labels = _label_headings(heading_matches)
     text_sections: list[TextSection] = []
-    own_end_offset = next_heading_offset = len(body_text)
+    own_section_end_offset = next_heading_offset = len(body_text)
     for heading_match, section_label in zip(
         reversed(heading_matches), reversed(section_labels), strict=True
     ):
@@ -52,19 +52,19 @@ def list_sections(body_text: str) -> list[TextSection]:
         text_sections.append(
             TextSection(
                 section_label,
-                heading_match[2].strip()[:_MAX_HEADING],
+                heading_match[2].strip()[:_MAX_HEADING_CHARS],
                 heading_match.start(),
-                next_heading_offset if is_quoted else own_end_offset,
+                next_heading_offset if is_quoted else own_section_end_offset,
                 next_heading_offset,
             )
         )
         next_heading_offset = heading_match.start()
         if not is_quoted:
-            own_end_offset = next_heading_offset
+            own_section_end_offset = next_heading_offset
     return text_sections[::-1]
 
 
-def _number_headings(heading_matches: list[re.Match[str]]) -> list[str]:
+def _label_headings(heading_matches: list[re.Match[str]]) -> list[str]:
     """Return the labels of headings: a text's own sections before those that it quotes."""
     label_counts: Counter[str] = Counter()
     label_by_start: dict[int, str] = {}
@@ -86,10 +86,10 @@ def _is_quoted(heading_match: re.Match[str]) -> bool:
 
 def _find_headings(body_text: str) -> list[re.Match[str]]:
     """Return the headings of sections; in capitals, unless most of them are not, as in old laws."""
-    capital_matches = list(_CAPITALS_HEADING_PATTERN.finditer(body_text))
-    capital_section_numbers = {heading_match[1] for heading_match in capital_matches}
+    capitals_heading_matches = list(_CAPITALS_HEADING_PATTERN.finditer(body_text))
+    capital_section_numbers = {heading_match[1] for heading_match in capitals_heading_matches}
     heading_matches = sorted(
-        (*capital_matches, *_MIXED_CASE_HEADING_PATTERN.finditer(body_text)),
+        (*capitals_heading_matches, *_MIXED_CASE_HEADING_PATTERN.finditer(body_text)),
         key=lambda heading_match: heading_match.start(),
     )
     next_heading_starts = [
@@ -103,33 +103,35 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
             heading_matches, next_heading_starts, strict=True
         )
     ]
-    numbers_with_text = {
+    section_numbers_with_text = {
         heading_match[1]
         for heading_match, is_short in zip(heading_matches, is_short_by_index, strict=True)
         if not is_short
     }
-    if capital_section_numbers and len(numbers_with_text - capital_section_numbers) <= len(
+    if capital_section_numbers and len(section_numbers_with_text - capital_section_numbers) <= len(
         capital_section_numbers
     ):
-        return capital_matches
+        return capitals_heading_matches
     last_index_by_number = {
         heading_match[1]: heading_index
         for heading_index, heading_match in enumerate(heading_matches)
     }
-    capital_starts = {heading_match.start() for heading_match in capital_matches}
-    capital_headings = {_fold_heading(heading_match) for heading_match in capital_matches}
+    capitals_heading_starts = {heading_match.start() for heading_match in capitals_heading_matches}
+    folded_capitals_headings = {
+        _fold_heading(heading_match) for heading_match in capitals_heading_matches
+    }
     # The contents are not in capitals. A line of them is short, and its section comes later, or
     # says what a heading in capitals says; a short section stays.
     return [
         heading_match
         for heading_index, heading_match in enumerate(heading_matches)
-        if heading_match.start() in capital_starts
+        if heading_match.start() in capitals_heading_starts
         or (
             (
                 not is_short_by_index[heading_index]
                 or last_index_by_number[heading_match[1]] == heading_index
             )
-            and _fold_heading(heading_match) not in capital_headings
+            and _fold_heading(heading_match) not in folded_capitals_headings
         )
     ]
 
@@ -139,14 +141,14 @@ def _fold_heading(heading_match: re.Match[str]) -> tuple[str, str]:
     return heading_match[1], heading_match[2].partition(".")[0].strip().casefold()
 
 
-def find_section(body_text: str, wanted_section: str) -> TextSection:
+def find_section(body_text: str, requested_section: str) -> TextSection:
     """Return a section by its number, as `501`, `Sec. 501` or `301#2`.
 
     Raise InvalidArguments, which lists the sections there are.
     """
     text_sections = list_sections(body_text)
     section_label = (
-        _LEADING_SECTION_WORD_PATTERN.sub("", wanted_section)
+        _LEADING_SECTION_WORD_PATTERN.sub("", requested_section)
         .strip()
         .rstrip(".")
         .replace("\u2013", "-")
@@ -155,13 +157,13 @@ def find_section(body_text: str, wanted_section: str) -> TextSection:
         if text_section.label.lower() == section_label.lower():
             return text_section
     section_labels_text = ", ".join(
-        text_section.label for text_section in text_sections[:_MAX_NAMED_SECTIONS]
+        text_section.label for text_section in text_sections[:_MAX_LISTED_SECTIONS]
     )
     total_hint = (
-        f", … {len(text_sections)} in all" if len(text_sections) > _MAX_NAMED_SECTIONS else ""
+        f", … {len(text_sections)} in all" if len(text_sections) > _MAX_LISTED_SECTIONS else ""
     )
     problem_text = (
-        f"there is no section {wanted_section[:50]!r}; "
+        f"there is no section {requested_section[:50]!r}; "
         f"there are {section_labels_text or 'none'}{total_hint}"
     )
     raise InvalidArguments([{"field": "section", "message": problem_text}])
@@ -184,35 +186,46 @@ def compare_versions(older_text: str, newer_text: str) -> str:
 
     Removed words stand in [-…-], added ones in {+…+}; equal sections are only counted.
     """
-    old_part_by_label, new_part_by_label = _split_parts(older_text), _split_parts(newer_text)
-    if not old_part_by_label.keys() - {""} and not new_part_by_label.keys() - {""}:
-        is_equal = older_text.split() == newer_text.split()
+    old_section_by_label, new_section_by_label = (
+        _split_into_sections(older_text),
+        _split_into_sections(newer_text),
+    )
+    if not old_section_by_label.keys() - {""} and not new_section_by_label.keys() - {""}:
+        are_texts_equal = older_text.split() == newer_text.split()
         return (
             "The two texts are equal, word for word."
-            if is_equal
+            if are_texts_equal
             else _mark_changes(older_text, newer_text)
         )
     report_lines = []
     unchanged_count = 0
-    for section_label, (heading_line, new_part_text) in new_part_by_label.items():
-        if section_label not in old_part_by_label:
-            report_lines.append(f"{heading_line}: added, {len(new_part_text)} characters.")
+    for section_label, (heading_line, new_section_text) in new_section_by_label.items():
+        if section_label not in old_section_by_label:
+            report_lines.append(f"{heading_line}: added, {len(new_section_text)} characters.")
             continue
-        _, old_part_text = old_part_by_label.pop(section_label)
-        if old_part_text.split() != new_part_text.split():
-            report_lines.append(f"{heading_line}:\n{_mark_changes(old_part_text, new_part_text)}")
+        _, old_section_text = old_section_by_label.pop(section_label)
+        if old_section_text.split() != new_section_text.split():
+            report_lines.append(
+                f"{heading_line}:\n{_mark_changes(old_section_text, new_section_text)}"
+            )
         elif section_label:
             unchanged_count += 1
-    report_lines += [f"{heading_line}: removed." for heading_line, _ in old_part_by_label.values()]
+    report_lines += [
+        f"{heading_line}: removed." for heading_line, _ in old_section_by_label.values()
+    ]
     return "\n\n".join([f"{unchanged_count} sections are equal.", *report_lines])
 
 
-def _split_parts(body_text: str) -> dict[str, tuple[str, str]]:
+def _split_into_sections(body_text: str) -> dict[str, tuple[str, str]]:
     """Return the parts of a text by label, each with its heading; "" is what stands above them."""
     text_sections = list_sections(body_text)
-    text_above = body_text[: text_sections[0].start_offset] if text_sections else body_text
-    part_by_label = {"": ("Above the first section", text_above)} if text_above.strip() else {}
-    return part_by_label | {
+    text_above_sections = body_text[: text_sections[0].start_offset] if text_sections else body_text
+    heading_and_text_by_label = (
+        {"": ("Above the first section", text_above_sections)}
+        if text_above_sections.strip()
+        else {}
+    )
+    return heading_and_text_by_label | {
         text_section.label: (
             f"Sec. {text_section.label}. {text_section.heading}",
             body_text[text_section.start_offset : text_section.next_heading_offset],
@@ -223,8 +236,8 @@ def _split_parts(body_text: str) -> dict[str, tuple[str, str]]:
 
 def _mark_changes(older_text: str, newer_text: str) -> str:
     diff_runs = compare_words(older_text, newer_text)
-    is_replaced = all(diff_run.operation != "equal" for diff_run in diff_runs)
-    if is_replaced and len(older_text) + len(newer_text) > _MAX_REPLACED_CHARS:
+    is_wholly_replaced = all(diff_run.operation != "equal" for diff_run in diff_runs)
+    if is_wholly_replaced and len(older_text) + len(newer_text) > _MAX_REPLACED_CHARS:
         return (
             f"changed, from {len(older_text)} to {len(newer_text)} characters; "
             "too long to mark each word."
@@ -238,5 +251,5 @@ def _format_diff_run(diff_run: DiffRun) -> str:
         if diff_run.operation == "equal"
         else diff_run.text
     )
-    opening_change_mark, closing_change_mark = _MARKS_BY_OPERATION[diff_run.operation]
+    opening_change_mark, closing_change_mark = _CHANGE_MARKS_BY_OPERATION[diff_run.operation]
     return f"{opening_change_mark}{' '.join(shown_text.split())}{closing_change_mark}"

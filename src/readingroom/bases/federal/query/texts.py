@@ -50,7 +50,7 @@ def read_record_json(db: Database, record_source: Source, record_id: str) -> str
             raise missing from None  # name the id that was requested
 
 
-def find_versioned_record(db: Database, parsed_id: FederalId) -> FederalId:
+def get_versioned_record_id(db: Database, parsed_id: FederalId) -> FederalId:
     """Return which record has the versions of a text: a bill, or the compilation of a law.
 
     Raise RecordNotFound for an id of another source, and for a law of which none is loaded.
@@ -88,12 +88,12 @@ def read_bill_text(
     With `section_label` one section of it, with `compare_with` what differs from that version.
     Raise RecordNotFound if no such text is loaded, InvalidArguments if there is no such section.
     """
-    versioned_id = find_versioned_record(db, parsed_id)
+    versioned_id = get_versioned_record_id(db, parsed_id)
     versioned_record_id = versioned_id.id
     record_fields = store.read_record(db, SOURCES_BY_NAME[versioned_id.source], versioned_record_id)
-    version_codes = store.list_texts(db, versioned_record_id)
-    part_name = version_code.lower() if version_code else next(iter(version_codes), None)
-    stored_text = _read_version(db, record_fields, part_name, version_code, version_codes)
+    version_codes = store.list_text_parts(db, versioned_record_id)
+    folded_version_code = version_code.lower() if version_code else next(iter(version_codes), None)
+    stored_text = _read_version(db, record_fields, folded_version_code, version_code, version_codes)
     body_text, older_stored_text = stored_text.body, None
     if compare_with:
         older_stored_text = _read_version(
@@ -101,7 +101,7 @@ def read_bill_text(
         )
         body_text = _compare_texts(older_stored_text.body, body_text, section_label)
     elif section_label:
-        body_text = choose_section(body_text, section_label)
+        body_text = get_section_text(body_text, section_label)
     end_offset = text_offset + MAX_TEXT_CHARS
     next_offset = end_offset if end_offset < len(body_text) else None
     query_params = {
@@ -140,16 +140,20 @@ def read_bill_text(
 def _read_version(
     db: Database,
     record_fields: dict[str, Any],
-    part_name: str | None,
+    folded_version_code: str | None,
     version_code: str | None,
     version_codes: list[str],
 ) -> store.StoredText:
-    stored_text = store.read_text(db, record_fields["id"], part_name) if part_name else None
+    stored_text = (
+        store.read_text(db, record_fields["id"], folded_version_code)
+        if folded_version_code
+        else None
+    )
     if stored_text is None:
-        loaded_hint = f": loaded are {', '.join(version_codes)}" if version_codes else ""
+        loaded_versions_hint = f": loaded are {', '.join(version_codes)}" if version_codes else ""
         version_phrase = f" in version {version_code!r}" if version_code else ""
         raise RecordNotFound(
-            f"No text of {record_fields['id']}{version_phrase} is loaded{loaded_hint}",
+            f"No text of {record_fields['id']}{version_phrase} is loaded{loaded_versions_hint}",
             versions=version_codes,
             url=record_fields["url"],
         )
@@ -159,13 +163,13 @@ def _read_version(
 def _compare_texts(older_text: str, newer_text: str, section_label: str | None) -> str:
     if section_label and section_label.lower() != OUTLINE_SECTION:
         older_text, newer_text = (
-            choose_section(older_text, section_label),
-            choose_section(newer_text, section_label),
+            get_section_text(older_text, section_label),
+            get_section_text(newer_text, section_label),
         )
     return compare_versions(older_text, newer_text)
 
 
-def choose_section(body_text: str, section_label: str) -> str:
+def get_section_text(body_text: str, section_label: str) -> str:
     """Return one section of a text, or the list of its sections for `outline`."""
     if section_label.strip().lower() == OUTLINE_SECTION:
         return format_outline(body_text)
@@ -183,11 +187,11 @@ def fetch_record(
     """Return a record with as much of its text, or of a section of it, as one answer contains."""
     record_fields = from_json(read_record_json(db, record_source, record_id))
     record_id = record_fields["id"]
-    part_names = store.list_texts(db, record_id)
-    stored_text = store.read_text(db, record_id, part_names[0]) if part_names else None
+    text_part_names = store.list_text_parts(db, record_id)
+    stored_text = store.read_text(db, record_id, text_part_names[0]) if text_part_names else None
     whole_text = stored_text.body if stored_text else _describe_record(db, record_fields)
     if section_label:
-        whole_text = choose_section(whole_text, section_label)
+        whole_text = get_section_text(whole_text, section_label)
     link_count_by_kind = count_links_and_sponsors(db, record_id)
     end_offset = text_offset + MAX_TEXT_CHARS
     next_offset = end_offset if end_offset < len(whole_text) else None
@@ -254,11 +258,11 @@ def make_fetched_bill_text(bill_text: BillText) -> Fetched:
 
 def make_fetched_list(list_path: str, record_list: RecordList, more_url: str | None) -> Fetched:
     """Return a page of a list in the shape of a fetched record: a line for each item."""
-    row_lines = [
-        " | ".join(f"{field_name}: {field_value}" for field_name, field_value in list_row.items())
-        for list_row in record_list.results
+    result_lines = [
+        " | ".join(f"{field_name}: {field_value}" for field_name, field_value in result_row.items())
+        for result_row in record_list.results
     ]
-    list_text = "\n".join(row_lines) or "Nothing here."
+    list_text = "\n".join(result_lines) or "Nothing here."
     list_title = (
         f"{record_list.part or record_list.source} of {record_list.id}"
         if record_list.id

@@ -9,17 +9,17 @@ from typing import Any
 
 from readingroom.storage.database import Database, Row
 
-_SIDE_SQL = "coalesce({votes}.standard_position, 'other')"
-_SIDES = ("yea", "present", "not_voting", "nay")
+_VOTE_SIDE_SQL = "coalesce({votes}.standard_position, 'other')"
+_VOTE_SIDES = ("yea", "present", "not_voting", "nay")
 _MIN_SHARED_VOTES = 2
 """Fewer votes together say nothing of two members."""
 _VOTE_IS_ACTIVE_SQL = "vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')"
 
 
-def tally_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]]:
+def count_sides_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]]:
     """Return how many of each party voted how, the largest party first; empty without members."""
     tally_rows = db.execute(
-        f"""SELECT coalesce(party, '?') AS party, {_SIDE_SQL.format(votes="m")} AS side,
+        f"""SELECT coalesce(party, '?') AS party, {_VOTE_SIDE_SQL.format(votes="m")} AS side,
                    count(*) AS members
             FROM member_votes m WHERE vote_id = ? GROUP BY 1, 2""",
         (vote_id,),
@@ -42,20 +42,25 @@ def tally_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]]:
 def read_party_tallies(db: Database, roll_call: dict[str, Any]) -> dict[str, dict[str, int]]:
     """Return how many of each party voted how: as printed, else of the members that are loaded."""
     if not are_party_totals_whole(roll_call):
-        return tally_by_party(db, roll_call["id"])
-    printed_tallies = {
+        return count_sides_by_party(db, roll_call["id"])
+    printed_side_counts_by_party = {
         party_totals["party"]: {
-            vote_side: party_totals[vote_side] for vote_side in _SIDES if party_totals[vote_side]
+            vote_side: party_totals[vote_side]
+            for vote_side in _VOTE_SIDES
+            if party_totals[vote_side]
         }
         for party_totals in roll_call["party_totals"]
     }
     return {
-        party_name: printed_tallies[party_name]
+        party_name: printed_side_counts_by_party[party_name]
         for party_name in sorted(
-            printed_tallies,
-            key=lambda party_name: (-sum(printed_tallies[party_name].values()), party_name),
+            printed_side_counts_by_party,
+            key=lambda party_name: (
+                -sum(printed_side_counts_by_party[party_name].values()),
+                party_name,
+            ),
         )
-        if printed_tallies[party_name]
+        if printed_side_counts_by_party[party_name]
     }
 
 
@@ -68,12 +73,12 @@ def are_party_totals_whole(roll_call: dict[str, Any]) -> bool:
     return all(
         sum(party_totals[vote_side] for party_totals in roll_call.get("party_totals") or ())
         == (total_by_side.get(vote_side) or 0)
-        for vote_side in _SIDES
+        for vote_side in _VOTE_SIDES
     )
 
 
 def _count_voters(roll_call: dict[str, Any]) -> int:
-    return sum((roll_call.get("totals") or {}).get(vote_side) or 0 for vote_side in _SIDES)
+    return sum((roll_call.get("totals") or {}).get(vote_side) or 0 for vote_side in _VOTE_SIDES)
 
 
 def describe_missing_voters(roll_call: dict[str, Any]) -> str | None:
@@ -98,12 +103,12 @@ def summarize_member_votes(
     summary_rows = db.execute(
         f"""WITH own AS (
                 SELECT m.vote_id, m.congress, m.party, substr(m.sorted_at, 1, 10) AS day,
-                       {_SIDE_SQL.format(votes="m")} AS side
+                       {_VOTE_SIDE_SQL.format(votes="m")} AS side
                 FROM member_votes m
                 WHERE bioguide_id = ? AND {_VOTE_IS_ACTIVE_SQL}{congress_condition}),
             party_side AS (
-                SELECT own.vote_id, sum(CASE WHEN {_SIDE_SQL.format(votes="p")} = 'yea' THEN 1
-                                             WHEN {_SIDE_SQL.format(votes="p")} = 'nay' THEN -1
+                SELECT own.vote_id, sum(CASE WHEN {_VOTE_SIDE_SQL.format(votes="p")} = 'yea' THEN 1
+                                             WHEN {_VOTE_SIDE_SQL.format(votes="p")} = 'nay' THEN -1
                                              ELSE 0 END) AS balance
                 FROM own JOIN member_votes p ON p.vote_id = own.vote_id AND p.party = own.party
                 GROUP BY own.vote_id)
@@ -147,19 +152,19 @@ def list_members_voting_alike(
     congress_condition, congress_values = _build_congress_condition(congress)
     member_rows = db.execute(
         f"""WITH own AS (
-                SELECT m.vote_id, {_SIDE_SQL.format(votes="m")} AS side, m.congress,
+                SELECT m.vote_id, {_VOTE_SIDE_SQL.format(votes="m")} AS side, m.congress,
                        substr(m.sorted_at, 1, 10) AS day
                 FROM member_votes m
                 WHERE bioguide_id = ? AND {_VOTE_IS_ACTIVE_SQL}{congress_condition})
             SELECT * FROM (SELECT o.bioguide_id AS bioguide_id, max(o.name) AS name,
                    max(o.party) AS party,
                    max(o.state) AS state, count(*) AS shared,
-                   sum(CASE WHEN {_SIDE_SQL.format(votes="o")} = own.side THEN 1 ELSE 0 END)
+                   sum(CASE WHEN {_VOTE_SIDE_SQL.format(votes="o")} = own.side THEN 1 ELSE 0 END)
                        AS alike,
                    min(own.day) AS first_day, max(own.day) AS last_day
             FROM own JOIN member_votes o ON o.vote_id = own.vote_id
             WHERE o.bioguide_id <> ? AND own.side IN ('yea', 'nay')
-              AND {_SIDE_SQL.format(votes="o")} IN ('yea', 'nay')
+              AND {_VOTE_SIDE_SQL.format(votes="o")} IN ('yea', 'nay')
             GROUP BY o.bioguide_id HAVING count(*) >= {_MIN_SHARED_VOTES}) AS compared
             ORDER BY 1.0 * alike / shared DESC, shared DESC, bioguide_id""",
         (bioguide_id, *congress_values, bioguide_id),

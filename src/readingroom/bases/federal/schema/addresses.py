@@ -4,40 +4,42 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-_Rewrite = Callable[[re.Match[str]], str]
+_UrlRewriter = Callable[[re.Match[str]], str]
 
-_WEB, _URL_REMAINDER_REGEX = r"(?:https?://)?(?:www\.)?", r"(?:[/?#.].*)?"
-_GOVINFO_URL_REGEX = rf"(?:{_WEB}govinfo\.gov/(?:app/details|content/pkg|metadata/pkg)/)?"
+_URL_START_REGEX, _URL_REMAINDER_REGEX = r"(?:https?://)?(?:www\.)?", r"(?:[/?#.].*)?"
+_GOVINFO_URL_REGEX = (
+    rf"(?:{_URL_START_REGEX}govinfo\.gov/(?:app/details|content/pkg|metadata/pkg)/)?"
+)
 _ORDINAL_REGEX = r"(\d{1,3})(?:st|nd|rd|th)"
 _BILL_PAGE_REGEX = r"((?:house|senate)-(?:bill|(?:joint-|concurrent-)?resolution))"
 _FR_NUMBER_REGEX = r"([A-Z]?\d{1,4}(?:-\d{4})?-\d{1,6})"
 _UUID_REGEX = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 
 
-def rewrite_url(url_or_citation: str) -> str | None:
+def rewrite_url_to_id(url_or_citation: str) -> str | None:
     """Return the id, or a spelling of it, that an address names; None for any other text."""
-    for url_pattern, rewrite_rule in _compile_url_rules():
+    for url_pattern, url_rewriter in _compile_url_rules():
         if url_match := url_pattern.fullmatch(url_or_citation):
-            return rewrite_rule(url_match)
+            return url_rewriter(url_match)
     return None
 
 
 @cache
-def _compile_url_rules() -> list[tuple[re.Pattern[str], _Rewrite]]:
+def _compile_url_rules() -> list[tuple[re.Pattern[str], _UrlRewriter]]:
     """Return the rules ready to be used; not before an address is met, of which few are."""
     return [
         (
             re.compile(url_regex + _URL_REMAINDER_REGEX, re.ASCII | re.I),
-            _make_template_rewrite(template_or_rewrite)
-            if isinstance(template_or_rewrite, str)
-            else template_or_rewrite,
+            _make_template_rewriter(template_or_rewriter)
+            if isinstance(template_or_rewriter, str)
+            else template_or_rewriter,
         )
-        for url_regex, template_or_rewrite in _URL_RULES
+        for url_regex, template_or_rewriter in _URL_RULES
     ]
 
 
-def _make_template_rewrite(template: str) -> _Rewrite:
-    return lambda url_match: url_match.expand(template)
+def _make_template_rewriter(id_template: str) -> _UrlRewriter:
+    return lambda url_match: url_match.expand(id_template)
 
 
 def _make_house_vote_id(url_match: re.Match[str]) -> str:
@@ -55,8 +57,8 @@ def _format_vote_id(chamber_name: str, vote_year: int, roll_number: str) -> str:
 
 
 def _make_law_id(url_match: re.Match[str]) -> str:
-    law_kind = "pl" if url_match[2].lower() == "publ" else "pvtl"
-    return f"{law_kind}:{url_match[1]}-{url_match[3]}"
+    law_id_prefix = "pl" if url_match[2].lower() == "publ" else "pvtl"
+    return f"{law_id_prefix}:{url_match[1]}-{url_match[3]}"
 
 
 def _make_report_id(url_match: re.Match[str]) -> str:
@@ -64,30 +66,30 @@ def _make_report_id(url_match: re.Match[str]) -> str:
     return f"crpt:{url_match[1]}{url_match[2][0]}rpt{url_match[3]}{part_suffix}"
 
 
-_URL_RULES: tuple[tuple[str, str | _Rewrite], ...] = (
+_URL_RULES: tuple[tuple[str, str | _UrlRewriter], ...] = (
     (
-        rf"{_WEB}congress\.gov/bill/{_ORDINAL_REGEX}-congress/{_BILL_PAGE_REGEX}/(\d+)",
+        rf"{_URL_START_REGEX}congress\.gov/bill/{_ORDINAL_REGEX}-congress/{_BILL_PAGE_REGEX}/(\d+)",
         r"\2 \3, \1",
     ),
     (
-        rf"{_WEB}congress\.gov/amendment/{_ORDINAL_REGEX}-congress/(house|senate)-amendment/(\d+)",
+        rf"{_URL_START_REGEX}congress\.gov/amendment/{_ORDINAL_REGEX}-congress/(house|senate)-amendment/(\d+)",
         r"\2 amendment \3, \1",
     ),
     (
-        rf"{_WEB}congress\.gov/congressional-report/{_ORDINAL_REGEX}-congress/"
+        rf"{_URL_START_REGEX}congress\.gov/congressional-report/{_ORDINAL_REGEX}-congress/"
         r"(house|senate|executive)-report/(\d+)(?:/(\d+))?",
         _make_report_id,
     ),
-    (rf"{_WEB}congress\.gov/(\d+)/plaws/publ(\d+)", r"pl:\1-\2"),
-    (rf"{_WEB}congress\.gov/member/[^/]+/([A-Z]\d{{6}})", r"\1"),
-    (rf"{_WEB}congress\.gov/committee/[^/]+/([hsj][a-z]{{3}}\d{{2}})", r"\1"),
-    (rf"{_WEB}congress\.gov/crs-product/([A-Z]{{1,3}}\d{{5}})", r"\1"),
+    (rf"{_URL_START_REGEX}congress\.gov/(\d+)/plaws/publ(\d+)", r"pl:\1-\2"),
+    (rf"{_URL_START_REGEX}congress\.gov/member/[^/]+/([A-Z]\d{{6}})", r"\1"),
+    (rf"{_URL_START_REGEX}congress\.gov/committee/[^/]+/([hsj][a-z]{{3}}\d{{2}})", r"\1"),
+    (rf"{_URL_START_REGEX}congress\.gov/crs-product/([A-Z]{{1,3}}\d{{5}})", r"\1"),
     (
-        rf"{_WEB}crsreports\.congress\.gov/product/(?:pdf|details)(?:/\w+)?"
+        rf"{_URL_START_REGEX}crsreports\.congress\.gov/product/(?:pdf|details)(?:/\w+)?"
         r"[/?](?:prodcode=)?([A-Z]{1,3}\d{5})",
         r"\1",
     ),
-    (rf"{_WEB}bioguide\.congress\.gov/search/bio/([A-Z]\d{{6}})", r"\1"),
+    (rf"{_URL_START_REGEX}bioguide\.congress\.gov/search/bio/([A-Z]\d{{6}})", r"\1"),
     # A bill's text or status, with or without its version.
     (
         rf"{_GOVINFO_URL_REGEX}(?:BILLS(?:TATUS|UM)?-)?(\d{{1,3}})"
@@ -97,29 +99,29 @@ _URL_RULES: tuple[tuple[str, str | _Rewrite], ...] = (
     (rf"{_GOVINFO_URL_REGEX}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _make_law_id),
     (rf"{_GOVINFO_URL_REGEX}CREC-[\d-]{{10}}/(?:html/)?(CREC-[\w-]+)", r"crec:\1"),
     (
-        rf"{_WEB}govinfo\.gov/link/bills/(\d{{1,3}})/(hr|s|[hs]jres|[hs]res|[hs]conres)/(\d+)",
+        rf"{_URL_START_REGEX}govinfo\.gov/link/bills/(\d{{1,3}})/(hr|s|[hs]jres|[hs]res|[hs]conres)/(\d+)",
         r"bill:\1-\2-\3",
     ),
-    (rf"{_WEB}govinfo\.gov/link/plaw/(\d{{1,3}})/public/(\d+)", r"pl:\1-\2"),
+    (rf"{_URL_START_REGEX}govinfo\.gov/link/plaw/(\d{{1,3}})/public/(\d+)", r"pl:\1-\2"),
     (rf"{_GOVINFO_URL_REGEX}COMPS-(\d+)", r"comps:\1"),
     (
         rf"{_GOVINFO_URL_REGEX}CRPT-(\d{{1,3}}[hsej]rpt\d{{1,5}}(?:-(?:pt|bk)\d{{1,3}}|-errata)?)",
         r"crpt:\1",
     ),
-    (rf"{_GOVINFO_URL_REGEX}CHRG-(\w+)", lambda match: f"hearing:CHRG-{match[1].lower()}"),
+    (rf"{_GOVINFO_URL_REGEX}CHRG-(\w+)", lambda url_match: f"hearing:CHRG-{url_match[1].lower()}"),
     (
-        rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?",
+        rf"{_URL_START_REGEX}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?",
         r"cfr:\1:\2.\3",
     ),
     (
-        rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR_NUMBER_REGEX}",
+        rf"{_URL_START_REGEX}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR_NUMBER_REGEX}",
         r"\1",
     ),
-    (rf"{_WEB}federalregister\.gov/agencies/([a-z0-9-]+)", r"agency:\1"),
+    (rf"{_URL_START_REGEX}federalregister\.gov/agencies/([a-z0-9-]+)", r"agency:\1"),
     (rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR_NUMBER_REGEX}", r"\1"),
-    (rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
-    (rf"{_WEB}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _make_house_vote_id),
-    (rf"{_WEB}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _make_house_vote_id),
+    (rf"{_URL_START_REGEX}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
+    (rf"{_URL_START_REGEX}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _make_house_vote_id),
+    (rf"{_URL_START_REGEX}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _make_house_vote_id),
     (
         rf"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+), {_ORDINAL_REGEX} Congress, "
         r"([123])(?:st|nd|rd) session(?: \([\d-]+\))?",
@@ -129,8 +131,8 @@ _URL_RULES: tuple[tuple[str, str | _Rewrite], ...] = (
         r"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+)(?:,| in| of) (\d{4})",
         _make_vote_id_of_year,
     ),
-    (rf"{_WEB}cbo\.gov/publication/(\d+)", r"cbo:\1"),
-    (rf"{_WEB}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID_REGEX}", r"lda:\1"),
-    (rf"{_WEB}regulations\.gov/docket/([\w-]+)", r"docket:\1"),
-    (rf"{_WEB}docs\.house\.gov/.*EventID=(\d+)", r"hearing:house-\1"),
+    (rf"{_URL_START_REGEX}cbo\.gov/publication/(\d+)", r"cbo:\1"),
+    (rf"{_URL_START_REGEX}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID_REGEX}", r"lda:\1"),
+    (rf"{_URL_START_REGEX}regulations\.gov/docket/([\w-]+)", r"docket:\1"),
+    (rf"{_URL_START_REGEX}docs\.house\.gov/.*EventID=(\d+)", r"hearing:house-\1"),
 )

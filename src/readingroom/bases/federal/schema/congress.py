@@ -32,7 +32,7 @@ def get_congress_on(iso_moment: str) -> int:
     return (start_year - 1789) // 2 + 1
 
 
-def get_first_day(congress: int) -> date:
+def get_first_day_of_congress(congress: int) -> date:
     """Return the first day of a Congress; its first session lasts until the end of that year."""
     return date(1787 + 2 * congress, 1, 3)
 

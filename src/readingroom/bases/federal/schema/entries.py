@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from readingroom.bases.federal.schema.columns import ColumnValues, read_column_values
-from readingroom.bases.federal.schema.lengths import check_lengths
+from readingroom.bases.federal.schema.columns import ComputedColumnValues, read_column_values
+from readingroom.bases.federal.schema.lengths import check_value_lengths
 from readingroom.bases.federal.schema.records import LinkKind, Record
 from readingroom.protocol.search import Citation
 
@@ -15,7 +15,7 @@ ChildRows = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class SearchHead:
+class SearchableFields:
     """The searchable description of a record; search weighs each part differently."""
 
     title: str
@@ -62,14 +62,14 @@ class PackedRecord:
     as_of: str | None
     short_titles: Sequence[str]
     json: str
-    column_values: ColumnValues | None = None
+    column_values: ComputedColumnValues | None = None
     """What its columns have, where the database is given them."""
 
     @classmethod
     def pack(cls, full_record: Record, *, with_columns: bool = False) -> "PackedRecord":
         """Pack a record. Raise `ValueTooLong` for one that could not be looked up."""
         column_values = read_column_values(full_record)
-        check_lengths(full_record.id, full_record.source, column_values)
+        check_value_lengths(full_record.id, full_record.source, column_values)
         return cls(
             full_record.id,
             full_record.source,
@@ -79,7 +79,7 @@ class PackedRecord:
             full_record.raw_sha256,
             full_record.as_of,
             getattr(full_record, "short_titles", ()),
-            dump_record(full_record),
+            dump_record_json(full_record),
             column_values if with_columns else None,
         )
 
@@ -87,7 +87,7 @@ class PackedRecord:
 AnyRecord = Record | PackedRecord
 
 
-def dump_record(full_record: AnyRecord) -> str:
+def dump_record_json(full_record: AnyRecord) -> str:
     """Return the JSON that is stored of a record."""
     if isinstance(full_record, PackedRecord):
         return full_record.json
@@ -95,7 +95,7 @@ def dump_record(full_record: AnyRecord) -> str:
     return full_record.model_dump_json(exclude={"loaded_up_to"})
 
 
-def find_column_values(full_record: AnyRecord) -> ColumnValues | None:
+def find_column_values(full_record: AnyRecord) -> ComputedColumnValues | None:
     """Return what the columns of a record have; None of one that was packed without them."""
     if isinstance(full_record, PackedRecord):
         return full_record.column_values
@@ -106,16 +106,16 @@ def find_column_values(full_record: AnyRecord) -> ColumnValues | None:
 class ParsedRecord:
     """A record as one file describes it.
 
-    A `partial` one comes from a file that knows less than the record's own source: it creates the
+    A partial one comes from a file that knows less than the record's own source: it creates the
     record when there is none, and otherwise leaves it as it is.
     """
 
     record: AnyRecord
-    partial: bool = False
+    is_partial: bool = False
     is_fallback: bool = False
     """Whether a partial record says what the record's own source says better: it is merged with
     other such records, and left out where that source is loaded."""
-    head: SearchHead | None = None
+    searchable_fields: SearchableFields | None = None
     text: RecordText | None = None
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     names: Sequence[str] = ()
@@ -129,7 +129,7 @@ class ParsedRecord:
     @property
     def is_mention(self) -> bool:
         """Whether it says nothing but that there is such a record."""
-        return self.partial and not (self.text or self.links or self.children)
+        return self.is_partial and not (self.text or self.links or self.children)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def build_citation_fields(
     `as_of` is the date the file states for this record; without one it is the file's own, or else
     the day the record was published.
     """
-    citation = f"{cite} ({published_at or 'n.d.'})"
+    citation_string = f"{cite} ({published_at or 'n.d.'})"
     as_of = as_of or file_stamp.file_date or published_at
     return {
         "as_of": as_of[:10] if as_of else None,
@@ -174,8 +174,8 @@ def build_citation_fields(
         "published_at": published_at,
         "retrieved_at": file_stamp.retrieved_at,
         "raw_sha256": raw_sha256 or file_stamp.sha256,
-        "citation_string": citation,
-        "citation": Citation(citation_string=citation, url=url),
+        "citation_string": citation_string,
+        "citation": Citation(citation_string=citation_string, url=url),
     }
 
 

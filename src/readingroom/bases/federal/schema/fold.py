@@ -13,7 +13,7 @@ _VOCABULARY_FILE = Path(__file__).with_name("names.toml")
 _DROPPED_CHARACTERS_PATTERN = re.compile(r"['\u2019\u02bc`.]")  # O'Brien and J.D. are one word each
 MAX_NAME_LETTERS = 2_000
 """What an index takes of a name."""
-_MAX_USUAL_LETTERS = 100
+_MAX_UNCOUNTED_LETTERS = 100
 """Names that are no longer need not be counted: one letter stands for eighteen at the most."""
 _SEPARATORS_PATTERN = re.compile(r"[^a-z0-9]+")
 
@@ -32,23 +32,23 @@ class NameVocabulary:
     chambers_by_word: Mapping[str, str]
     parties_by_word: Mapping[str, str]
     periods_by_word: Mapping[str, str]
-    kind_words_by_registry: Mapping[str, frozenset[str]]
+    record_kind_words_by_registry: Mapping[str, frozenset[str]]
     """By registry, the words that only say what kind of record is wanted."""
-    popular_names: Mapping[str, Mapping[str, str]]
+    popular_names_by_registry: Mapping[str, Mapping[str, str]]
     """By registry, names that no official file has, each with the id of its record."""
-    former_names: Mapping[str, Mapping[str, str]]
+    former_names_by_registry: Mapping[str, Mapping[str, str]]
     """By registry, names that records had, where no official file says so."""
-    value_aliases: Mapping[str, Mapping[str, str]]
+    value_aliases_by_filter: Mapping[str, Mapping[str, str]]
     """By filter, codes and abbreviations in lower case, each with the words it stands for."""
-    codes_by_state_words: Mapping[tuple[str, ...], str]
-    equivalents_by_name: Mapping[str, frozenset[str]]
+    code_by_state_words: Mapping[tuple[str, ...], str]
+    equivalent_names_by_name: Mapping[str, frozenset[str]]
 
 
 @cache
 def load_vocabulary() -> NameVocabulary:
     """Return the vocabulary in `names.toml`."""
     vocabulary_tables = tomllib.loads(_VOCABULARY_FILE.read_text("utf-8"))
-    code_by_lowered_code = {
+    code_by_lowercase_code = {
         (state_code.lower(),): state_code for state_code in vocabulary_tables["states"]
     }
     code_by_state_name = {
@@ -62,26 +62,28 @@ def load_vocabulary() -> NameVocabulary:
         word_endings=frozenset(["", *vocabulary_tables["endings"].split()]),
         committee_words=frozenset(vocabulary_tables["committee"].split()),
         subcommittee_words=frozenset(vocabulary_tables["subcommittee"].split()),
-        chambers_by_word=_index_by_word(vocabulary_tables["chambers"]),
-        parties_by_word=_index_by_word(vocabulary_tables["parties"]),
-        periods_by_word=_index_by_word(vocabulary_tables["periods"]),
-        kind_words_by_registry={
+        chambers_by_word=_index_meanings_by_word(vocabulary_tables["chambers"]),
+        parties_by_word=_index_meanings_by_word(vocabulary_tables["parties"]),
+        periods_by_word=_index_meanings_by_word(vocabulary_tables["periods"]),
+        record_kind_words_by_registry={
             registry_name: frozenset(kind_words.split())
             for registry_name, kind_words in vocabulary_tables["kinds"].items()
         },
-        popular_names=vocabulary_tables["popular_names"],
-        former_names=vocabulary_tables["former_names"],
-        value_aliases=vocabulary_tables["value_aliases"],
-        codes_by_state_words=code_by_lowered_code | code_by_state_name,
-        equivalents_by_name=_group_nicknames(vocabulary_tables["nicknames"]["groups"].split("\n")),
+        popular_names_by_registry=vocabulary_tables["popular_names"],
+        former_names_by_registry=vocabulary_tables["former_names"],
+        value_aliases_by_filter=vocabulary_tables["value_aliases"],
+        code_by_state_words=code_by_lowercase_code | code_by_state_name,
+        equivalent_names_by_name=_group_nicknames(
+            vocabulary_tables["nicknames"]["groups"].split("\n")
+        ),
     )
 
 
-def _index_by_word(words_by_meaning: Mapping[str, str]) -> dict[str, str]:
+def _index_meanings_by_word(words_by_meaning: Mapping[str, str]) -> dict[str, str]:
     return {
-        meaning_word: word_meaning
+        word: word_meaning
         for word_meaning, words_of_meaning in words_by_meaning.items()
-        for meaning_word in words_of_meaning.split()
+        for word in words_of_meaning.split()
     }
 
 
@@ -112,7 +114,7 @@ def fold_name(full_name: str) -> tuple[str, ...]:
 def fold_stored_name(full_name: str) -> tuple[str, ...]:
     """Return the words that a record is found by under a name: of a very long one, the first."""
     folded_words = fold_name(full_name)
-    if len(full_name) <= _MAX_USUAL_LETTERS:
+    if len(full_name) <= _MAX_UNCOUNTED_LETTERS:
         return folded_words
     letter_count = 0
     for word_index, folded_word in enumerate(folded_words):
@@ -164,7 +166,7 @@ def list_trigrams(word: str) -> list[str]:
     )
 
 
-def sort_initials(name_words: Sequence[str]) -> str:
+def join_sorted_initials(name_words: Sequence[str]) -> str:
     """Return the initials of the words that are not weak, sorted.
 
     Sorted, because acronyms do not keep the order of a name: `HASC` is Armed Services.
@@ -178,7 +180,7 @@ def sort_initials(name_words: Sequence[str]) -> str:
     )
 
 
-def get_first_name_row(source_name: str) -> int:
+def get_first_name_id(source_name: str) -> int:
     """Return where the rows of a source's names begin.
 
     The names of a source have neighbouring rows, so that they can be searched without the others.
@@ -187,5 +189,5 @@ def get_first_name_row(source_name: str) -> int:
     return zlib.crc32(source_name.encode()) << 30
 
 
-MAX_ROWS_PER_SOURCE = 2**30 - 1
+MAX_NAMES_PER_SOURCE = 2**30 - 1
 """How many rows of names a source may have."""

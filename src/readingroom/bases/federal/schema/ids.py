@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from readingroom.bases.federal.schema.addresses import rewrite_url
+from readingroom.bases.federal.schema.addresses import rewrite_url_to_id
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
 
@@ -92,10 +92,10 @@ def parse_report_citation(citation: str) -> str | None:
     )
 
 
-def _parse_report_part(part_text: str | None) -> str | None:
+def _parse_report_part(report_part_text: str | None) -> str | None:
     """`Part 2` and `Part II` become `pt2`, `Book 1` `bk1`; the first part is the report itself."""
-    part_word, _, part_number = (part_text or "").lower().partition(" ")
-    part_number = _DIGIT_BY_ROMAN.get(part_number, part_number)
+    part_word, _, part_number = (report_part_text or "").lower().partition(" ")
+    part_number = _DIGIT_BY_ROMAN_NUMERAL.get(part_number, part_number)
     part_prefix = {"part": "pt", "pt.": "pt", "book": "bk"}.get(part_word, part_word)
     return (
         None
@@ -117,10 +117,10 @@ def make_proceeding_id(granule_id: str) -> str:
     granule_match = _GRANULE_ID_PATTERN.fullmatch(granule_id)
     if granule_match is None:
         return f"crec:{granule_id}"
-    issue_day, record_part, page_label, granule_suffix = granule_match.groups()
+    issue_day, issue_part, page_label, granule_suffix = granule_match.groups()
     page_label = page_label.lower() if page_label.lower() == "null" else page_label.upper()
     cased_suffix = granule_suffix.lower().replace("frontm", "FrontM")
-    return f"crec:CREC-{issue_day}-pt{record_part}-Pg{page_label}{cased_suffix}"
+    return f"crec:CREC-{issue_day}-pt{issue_part}-Pg{page_label}{cased_suffix}"
 
 
 @lru_cache(maxsize=4096)  # there are a thousand subjects, each of which occurs in many files
@@ -146,8 +146,8 @@ def make_agency_id(agency_name: str) -> str:
     agency_slug = "-".join(re.findall("[a-z0-9]+", agency_name.lower()))
     if agency_of_department_match := _AGENCY_OF_DEPARTMENT_PATTERN.fullmatch(agency_slug):
         agency_slug = agency_of_department_match[1]
-    if kind_match := _AGENCY_NAMED_BY_KIND_PATTERN.fullmatch(agency_slug):
-        agency_slug = f"{kind_match[2]}-{kind_match[1]}"
+    if agency_kind_match := _AGENCY_NAMED_BY_KIND_PATTERN.fullmatch(agency_slug):
+        agency_slug = f"{agency_kind_match[2]}-{agency_kind_match[1]}"
     return f"agency:{agency_slug}"
 
 
@@ -198,7 +198,7 @@ def parse_federal_id(written_id: str, congress: int | None = None) -> FederalId:
         else fold_dashes(unicodedata.normalize("NFKC", written_id))
     )
     stripped_id = plain_id.strip()
-    for id_spelling in (stripped_id, rewrite_url(stripped_id)):
+    for id_spelling in (stripped_id, rewrite_url_to_id(stripped_id)):
         for id_form in _ID_FORMS if id_spelling else ():
             if id_match := id_form.pattern.fullmatch(id_spelling or ""):
                 return FederalId(id_form.source, id_form.build_id(id_match))
@@ -208,7 +208,7 @@ def parse_federal_id(written_id: str, congress: int | None = None) -> FederalId:
         f"{written_id[:100]!r} is not the id of a federal record. Ids look like hr:119:1, "
         "S000033, HSAG, "
         "pl:117-103 or 2026-08558; names go to `resolve_entity`, words to `search`",
-        valid_prefixes=list(VALID_PREFIXES),
+        valid_prefixes=list(LISTED_ID_FORMS),
     )
 
 
@@ -237,7 +237,7 @@ def _parse_bill_type(written_type: str) -> str:
     return {"hbill": "hr", "sbill": "s"}.get(type_letters, type_letters)
 
 
-def _make_form(
+def _make_id_form(
     source_name: str, listed_form: str, id_pattern: str, build_id: Callable[[re.Match[str]], str]
 ) -> _IdForm:
     return _IdForm(source_name, listed_form, re.compile(id_pattern, re.ASCII | re.I), build_id)
@@ -260,7 +260,7 @@ _OF_CONGRESS_REGEX = rf"[\s,-]+\(?(?:of\s+)?(?:the\s+)?{_ORDINAL_CONGRESS_REGEX}
 _GRANULE_ID_PATTERN = re.compile(
     r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I
 )
-_DIGIT_BY_ROMAN = dict(zip(("i", "ii", "iii", "iv", "v", "vi"), "123456", strict=True))
+_DIGIT_BY_ROMAN_NUMERAL = dict(zip(("i", "ii", "iii", "iv", "v", "vi"), "123456", strict=True))
 _REPORT_CITATION_PATTERN = re.compile(
     r"(H|S|Ex|Exec|House|Senate|Executive)\.?\s*(?:Re?pt\.?|Report)\s*(?:No\.\s*)?"
     r"0*(\d{1,3})-0*(\d{1,5})"
@@ -272,194 +272,200 @@ _FR_NUMBER_REGEX = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2
 _ID_WORD_REGEX = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
-def _to_upper(id_match: re.Match[str]) -> str:
+def _build_uppercase_id(id_match: re.Match[str]) -> str:
     return id_match[1].upper()
 
 
-def _to_lower(id_match: re.Match[str]) -> str:
+def _build_lowercase_id(id_match: re.Match[str]) -> str:
     return id_match[0].lower()
 
 
 _ID_FORMS = (
-    _make_form(
+    _make_id_form(
         "bills",
         "hr:|s:|hjres:|sjres:|hres:|sres:|hconres:|sconres: (hr:119:1)",
         f"{_BILL_TYPE_REGEX}:{_CONGRESS_REGEX}:{_NUMBER_REGEX}",
-        lambda match: make_bill_id(match[2], match[1], match[3]),
+        lambda id_match: make_bill_id(id_match[2], id_match[1], id_match[3]),
     ),
-    _make_form(
+    _make_id_form(
         "bills",
         "",
         f"bill:{_CONGRESS_REGEX}-{_BILL_TYPE_REGEX}-{_NUMBER_REGEX}",
-        lambda match: make_bill_id(match[1], match[2], match[3]),
+        lambda id_match: make_bill_id(id_match[1], id_match[2], id_match[3]),
     ),
-    _make_form(
+    _make_id_form(
         "bills",
         "",
         rf"{_PRINTED_BILL_TYPE_REGEX}\s*{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}{_OF_CONGRESS_REGEX}",
-        lambda match: make_bill_id(match[3], match[1], match[2]),
+        lambda id_match: make_bill_id(id_match[3], id_match[1], id_match[2]),
     ),
-    _make_form(
+    _make_id_form(
         "bills",
         "",
         rf"{_ORDINAL_CONGRESS_REGEX}[\s,]+{_PRINTED_BILL_TYPE_REGEX}\s*{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}",
-        lambda match: make_bill_id(match[1], match[2], match[3]),
+        lambda id_match: make_bill_id(id_match[1], id_match[2], id_match[3]),
     ),
-    _make_form(
+    _make_id_form(
         "roll_call_votes",
         "house:|senate: (house:118:1:37)",
         rf"(house|senate):{_CONGRESS_REGEX}:([1-3]):{_NUMBER_REGEX}",
-        lambda match: make_vote_id(match[1], match[2], match[3], match[4]),
+        lambda id_match: make_vote_id(id_match[1], id_match[2], id_match[3], id_match[4]),
     ),
-    _make_form(
+    _make_id_form(
         "congressional_record",
         "crec: (crec:CREC-2005-07-20-pt1-PgE1551-2)",
         rf"(?:crec:)?(CREC-{_ID_WORD_REGEX})",
-        lambda match: make_proceeding_id(match[1]),
+        lambda id_match: make_proceeding_id(id_match[1]),
     ),
-    _make_form(
+    _make_id_form(
         "public_laws",
         "pl: (pl:117-103)",
         rf"(?:pl:|P\.?\s?L\.?\s?|Pub(?:lic|\.)?\s?L(?:aw|\.)?\s?){_NUMBER_SIGN_REGEX}{_CONGRESS_REGEX}[-:]{_NUMBER_REGEX}",
-        lambda match: make_law_id(f"{match[1]}-{match[2]}"),
+        lambda id_match: make_law_id(f"{id_match[1]}-{id_match[2]}"),
     ),
-    _make_form(
+    _make_id_form(
         "public_laws",
         "pvtl: (pvtl:112-1)",
         rf"(?:pvtl:|Priv(?:ate|\.)?\s?L(?:aw|\.)?\s?){_NUMBER_SIGN_REGEX}{_CONGRESS_REGEX}[-:]{_NUMBER_REGEX}",
-        lambda match: make_law_id(f"{match[1]}-{match[2]}", is_private=True),
+        lambda id_match: make_law_id(f"{id_match[1]}-{id_match[2]}", is_private=True),
     ),
-    _make_form(
-        "legislators", "a bioguide id (S000033)", r"(?:member:|bioguide:)?([A-Z]\d{6})", _to_upper
+    _make_id_form(
+        "legislators",
+        "a bioguide id (S000033)",
+        r"(?:member:|bioguide:)?([A-Z]\d{6})",
+        _build_uppercase_id,
     ),
-    _make_form(
+    _make_id_form(
         "crs_reports",
         "a CRS report number (R47892)",
         r"(?:crs:)?((?:R|RL|RS|IF|IN|LSB|TE)\d{5})",
-        _to_upper,
+        _build_uppercase_id,
     ),
-    _make_form(
+    _make_id_form(
         "federal_register",
         "a Federal Register number (2026-08558)",
         f"(?:fr:)?{_FR_NUMBER_REGEX}",
-        _to_upper,
+        _build_uppercase_id,
     ),
-    _make_form(
+    _make_id_form(
         "committees",
         "a committee code (HSAG, HSAG15)",
         r"(?:committee:)?([HSJ][A-Z]{3}(?:-?\d{2})?)",
-        lambda match: make_committee_id(match[1]),
+        lambda id_match: make_committee_id(id_match[1]),
     ),
-    _make_form(
+    _make_id_form(
         "amendments",
         "amdt: (amdt:117:samdt:4999)",
         rf"amdt:{_CONGRESS_REGEX}:(hamdt|samdt|suamdt):{_NUMBER_REGEX}",
-        lambda match: make_amendment_id(match[1], match[2], match[3]),
+        lambda id_match: make_amendment_id(id_match[1], id_match[2], id_match[3]),
     ),
-    _make_form(
+    _make_id_form(
         "amendments",
         "",
         r"(S|H)(?:\.?\s?A(?:mdt|mendment)\.?|A|enate Amendment|ouse Amendment)\s?"
         rf"{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}"
         rf"(?:\s+to\s+[\w. ]+?)?{_OF_CONGRESS_REGEX}",
-        lambda match: make_amendment_id(match[3], f"{match[1]}amdt", match[2]),
+        lambda id_match: make_amendment_id(id_match[3], f"{id_match[1]}amdt", id_match[2]),
     ),
-    _make_form(
+    _make_id_form(
         "saps",
         "sap: (sap:119:2025-06-30:hr1)",
         r"sap:[1-9]\d{0,2}:\d{4}-\d{2}-\d{2}:[a-z0-9-]{1,100}(?::[1-9]\d{0,2})?",
-        _to_lower,
+        _build_lowercase_id,
     ),
-    _make_form(
+    _make_id_form(
         "presidential_documents",
         "presdoc: (presdoc:2026-11741)",
         f"presdoc:{_FR_NUMBER_REGEX}",
-        lambda match: f"presdoc:{match[1].upper()}",
+        lambda id_match: f"presdoc:{id_match[1].upper()}",
     ),
-    _make_form(
+    _make_id_form(
         "committee_memberships",
         "membership: (membership:119:HSAG:S001157)",
         rf"membership:{_CONGRESS_REGEX}:([HSJ][A-Z]{{3}}(?:\d{{2}})?):([A-Z]\d{{6}})",
-        lambda match: make_membership_id(match[1], match[2].upper(), match[3].upper()),
+        lambda id_match: make_membership_id(id_match[1], id_match[2].upper(), id_match[3].upper()),
     ),
-    _make_form(
-        "topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _to_lower
+    _make_id_form(
+        "topic_taxonomy",
+        "topic: (topic:taxation)",
+        r"topic:[a-z0-9]+(?:-[a-z0-9]+)*",
+        _build_lowercase_id,
     ),
-    _make_form(
+    _make_id_form(
         "agencies",
         "agency: (agency:coast-guard)",
         r"agency:([a-z0-9]+(?:-[a-z0-9]+)*)",
-        lambda match: make_agency_id(match[1]),
+        lambda id_match: make_agency_id(id_match[1]),
     ),
-    _make_form(
+    _make_id_form(
         "cbo_cost_estimates",
         "cbo: (cbo:62589)",
         rf"cbo:{_NUMBER_REGEX}",
-        lambda match: f"cbo:{match[1]}",
+        lambda id_match: f"cbo:{id_match[1]}",
     ),
-    _make_form(
+    _make_id_form(
         "committee_reports",
         "crpt: (crpt:119hrpt105)",
         r"crpt:\d{1,3}[hsej]rpt\d{1,5}(?:-(?:pt|bk)\d{1,3}|-errata)?",
-        _to_lower,
+        _build_lowercase_id,
     ),
-    _make_form(
+    _make_id_form(
         "cfr_sections",
         "cfr: (cfr:27:447.21)",
         rf"cfr:([1-9]\d?):({_ID_WORD_REGEX})",
-        lambda match: make_cfr_id(match[1], match[2]),
+        lambda id_match: make_cfr_id(id_match[1], id_match[2]),
     ),
-    _make_form(
+    _make_id_form(
         "committee_reports",
         "",
         _REPORT_CITATION_PATTERN.pattern,
-        lambda match: parse_report_citation(match[0]) or match[0],
+        lambda id_match: parse_report_citation(id_match[0]) or id_match[0],
     ),
-    _make_form(
+    _make_id_form(
         "cfr_sections",
         "",
         # A paragraph, as in 478.11(a), is read with its section.
         r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})"
         r"(?:\s?\([a-z\d]{1,4}\))*",
-        lambda match: make_cfr_id(match[1], match[2]),
+        lambda id_match: make_cfr_id(id_match[1], id_match[2]),
     ),
-    _make_form(
+    _make_id_form(
         "cfr_sections",
         "",
         r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:Part|Pt\.)\s?(\d{1,4}[a-z]?),?\s"
         r"App(?:endix|\.)\s([A-Z0-9]{1,4}(?:-[A-Z0-9]{1,4})?)",
-        lambda match: make_cfr_id(match[1], f"{match[2]}.appendix-{match[3]}"),
+        lambda id_match: make_cfr_id(id_match[1], f"{id_match[2]}.appendix-{id_match[3]}"),
     ),
-    _make_form(
+    _make_id_form(
         "statute_compilations",
         "comps: (comps:1565)",
         rf"comps:{_NUMBER_REGEX}",
-        lambda match: make_compilation_id(match[1]),
+        lambda id_match: make_compilation_id(id_match[1]),
     ),
-    _make_form(
+    _make_id_form(
         "lda_filings",
         "lda: (lda:<uuid>)",
         r"lda:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-        _to_lower,
+        _build_lowercase_id,
     ),
-    _make_form(
+    _make_id_form(
         "regulations_dot_gov_dockets",
         "docket: (docket:EPA-HQ-OAR-2025-0001)",
         rf"docket:({_ID_WORD_REGEX})",
-        lambda match: f"docket:{match[1].upper()}",
+        lambda id_match: f"docket:{id_match[1].upper()}",
     ),
-    _make_form(
+    _make_id_form(
         "hearings",
         "hearing: (hearing:<id>)",
         rf"hearing:({_ID_WORD_REGEX})",
-        lambda match: f"hearing:{match[1]}",
+        lambda id_match: f"hearing:{id_match[1]}",
     ),
-    _make_form(
+    _make_id_form(
         "staff_directories",
         "staff: (staff:<id>)",
         rf"staff:({_ID_WORD_REGEX})",
-        lambda match: f"staff:{match[1]}",
+        lambda id_match: f"staff:{id_match[1]}",
     ),
 )
 
-VALID_PREFIXES = tuple(form.listed_form for form in _ID_FORMS if form.listed_form)
+LISTED_ID_FORMS = tuple(id_form.listed_form for id_form in _ID_FORMS if id_form.listed_form)

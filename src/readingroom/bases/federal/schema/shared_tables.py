@@ -23,12 +23,12 @@ SHARED_SCHEMA_VERSION = 4
 """Raised with every change that an older Reading Room cannot write to."""
 
 # Names are found by trigrams; citext compares letters of either case as equal, as NOCASE does.
-_EXTENSIONS = ("pg_trgm", "citext")
+_EXTENSION_NAMES = ("pg_trgm", "citext")
 # Of 60 misspelt names among 45,000 the first ten answers are those of a file. At .40 it would cost
 # half as much, because the database weighs each name, but the first five of a third differ.
 _MIN_WORD_SIMILARITY = 0.28
 """How much of a name's trigrams must stand together in another one for the two to be compared."""
-_SCHEMA_LOCK = 7_323_108_117_105_111  # any number that no other lock has
+_SCHEMA_LOCK_NUMBER = 7_323_108_117_105_111  # any number that no other lock has
 _POSTGRES_TYPE_BY_SQLITE_TYPE = {
     "TEXT": 'text COLLATE "C"',
     "INTEGER": "bigint",
@@ -126,7 +126,7 @@ _WORD_SEARCH_STATEMENTS = (
 # foreign keys: these are nine in ten rows of a load, and PostgreSQL looks up what each of them
 # refers to by a statement of its own, a seventh of what the load costs it. Whoever writes them
 # writes both, in one transaction, and one writes at a time. `doctor` looks for rows without.
-CHILD_TABLES_BY_PARENT: Mapping[str, tuple[str, tuple[str, ...]]] = {
+KEY_AND_CHILD_TABLES_BY_PARENT: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "documents": ("doc", ("facets", "chunks")),
     "chunks": ("chunk", ("passages",)),
     "passages": ("chunk", ("passage_words",)),
@@ -176,7 +176,7 @@ def ensure_shared_schema(db: Any) -> None:
     Raise `SchemaTooNew` when a newer Reading Room has been here, and `DatabaseFailed`.
     """
     with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
+        db.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK_NUMBER,))
         create_version_table(db, SCHEMA_NAME, "bigint")
         version_row = db.execute(
             f"SELECT max(version) FROM {SCHEMA_NAME}.schema_version"
@@ -191,7 +191,7 @@ def ensure_shared_schema(db: Any) -> None:
             for sql_statement in _list_missing_table_statements(db):
                 db.execute(sql_statement)
             return
-        create_extensions(db, _EXTENSIONS)
+        create_extensions(db, _EXTENSION_NAMES)
         sql_statements = _list_upgrade_statements(db, stored_version) if stored_version else None
         for sql_statement in sql_statements or list_shared_statements():
             db.execute(sql_statement)
@@ -205,16 +205,17 @@ def _list_upgrade_statements(db: Any, stored_version: int) -> list[str]:
         upgrade_statements.append(_LEADERS_INDEX_SQL)
     for record_source in SOURCES:
         if stored_version < 3:
-            dropped_sql = ", ".join(
+            drop_expressions_sql = ", ".join(
                 f"ALTER COLUMN {column_name} DROP EXPRESSION IF EXISTS"
                 for column_name in _map_computed_columns(record_source)
             )
-            upgrade_statements.append(f"ALTER TABLE {record_source.name} {dropped_sql}")
+            upgrade_statements.append(f"ALTER TABLE {record_source.name} {drop_expressions_sql}")
         upgrade_statements += _list_trigger_statements(record_source)  # version 4
-    for key_column, child_tables in CHILD_TABLES_BY_PARENT.values():
+    for key_column_name, child_table_names in KEY_AND_CHILD_TABLES_BY_PARENT.values():
         upgrade_statements += [
-            f"ALTER TABLE {table_name} DROP CONSTRAINT IF EXISTS {table_name}_{key_column}_fkey"
-            for table_name in child_tables
+            f"ALTER TABLE {table_name} "
+            f"DROP CONSTRAINT IF EXISTS {table_name}_{key_column_name}_fkey"
+            for table_name in child_table_names
         ]
     return [*upgrade_statements, *_list_removal_statements()]
 
@@ -224,11 +225,11 @@ def _list_missing_table_statements(db: Any) -> list[str]:
     table_rows = db.execute(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = ?", (SCHEMA_NAME,)
     )
-    existing_tables = {table_row["table_name"] for table_row in table_rows}
+    existing_table_names = {table_row["table_name"] for table_row in table_rows}
     return [
         sql_statement
         for record_source in SOURCES
-        if record_source.name not in existing_tables
+        if record_source.name not in existing_table_names
         for sql_statement in _list_table_statements(record_source)
     ]
 
@@ -240,7 +241,7 @@ def list_shared_statements() -> Iterator[str]:
     for sql_statement in list_fixed_statements():
         if "VIRTUAL TABLE" in sql_statement or "CREATE TRIGGER" in sql_statement:
             continue
-        yield _drop_reference(_translate_statement(sql_statement))
+        yield _drop_foreign_key(_translate_statement(sql_statement))
     yield from _WORD_SEARCH_STATEMENTS
     yield from _list_removal_statements()
     yield _LEADERS_INDEX_SQL
@@ -248,29 +249,34 @@ def list_shared_statements() -> Iterator[str]:
 
 def _list_removal_statements() -> Iterator[str]:
     """Yield what removes the rows that go with removed ones."""
-    for parent_table, (key_column, child_tables) in CHILD_TABLES_BY_PARENT.items():
-        for child_table in child_tables:
+    for parent_table_name, (
+        key_column_name,
+        child_table_names,
+    ) in KEY_AND_CHILD_TABLES_BY_PARENT.items():
+        for child_table_name in child_table_names:
             # By the index even of a table that was nearly empty when this was planned.
             yield f"""
-CREATE OR REPLACE FUNCTION remove_{child_table}() RETURNS trigger LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION remove_{child_table_name}() RETURNS trigger LANGUAGE plpgsql
     SET enable_seqscan = off AS $$
 BEGIN
-    DELETE FROM {child_table}
-        WHERE {key_column} = ANY (ARRAY(SELECT {key_column} FROM removed_rows));
+    DELETE FROM {child_table_name}
+        WHERE {key_column_name} = ANY (ARRAY(SELECT {key_column_name} FROM removed_rows));
     RETURN NULL;
 END $$"""
             yield f"""
-CREATE OR REPLACE TRIGGER {child_table}_go_too AFTER DELETE ON {parent_table}
+CREATE OR REPLACE TRIGGER {child_table_name}_go_too AFTER DELETE ON {parent_table_name}
     REFERENCING OLD TABLE AS removed_rows FOR EACH STATEMENT
-    EXECUTE FUNCTION remove_{child_table}()"""
+    EXECUTE FUNCTION remove_{child_table_name}()"""
 
 
-def _drop_reference(create_sql: str) -> str:
-    """Return a statement without the foreign key of a table that `CHILD_TABLES_BY_PARENT` names."""
-    for key_column, child_tables in CHILD_TABLES_BY_PARENT.values():
-        if any(f"CREATE TABLE {table_name} (" in create_sql for table_name in child_tables):
+def _drop_foreign_key(create_sql: str) -> str:
+    """Return a statement without a foreign key, for tables of `KEY_AND_CHILD_TABLES_BY_PARENT`."""
+    for key_column_name, child_table_names in KEY_AND_CHILD_TABLES_BY_PARENT.values():
+        if any(f"CREATE TABLE {table_name} (" in create_sql for table_name in child_table_names):
             return re.sub(
-                rf"(\b{key_column} [\w ]+?) REFERENCES \w+ ON DELETE CASCADE", r"\1", create_sql
+                rf"(\b{key_column_name} [\w ]+?) REFERENCES \w+ ON DELETE CASCADE",
+                r"\1",
+                create_sql,
             )
     return create_sql
 
@@ -326,7 +332,7 @@ CREATE OR REPLACE TRIGGER {record_source.name}_recomputed BEFORE UPDATE OF recor
 
 def _map_computed_columns(record_source: Source) -> dict[str, tuple[str, str]]:
     """Return the type of each column that is computed, and its value in terms of `fields`."""
-    computed_columns = {
+    type_and_value_by_column = {
         citation_field: (
             _POSTGRES_TYPE_BY_SQLITE_TYPE["TEXT"] if citation_field == "published_at" else "text",
             f"fields ->> '{citation_field}'",
@@ -334,21 +340,21 @@ def _map_computed_columns(record_source: Source) -> dict[str, tuple[str, str]]:
         for citation_field in CITATION_FIELDS
     }
     for table_column in record_source.columns:
-        computed_columns[table_column.name] = (
-            _POSTGRES_TYPE_BY_SQLITE_TYPE[table_column.kind],
-            _format_column_value(table_column),
+        type_and_value_by_column[table_column.name] = (
+            _POSTGRES_TYPE_BY_SQLITE_TYPE[table_column.sql_type],
+            _build_column_value_sql(table_column),
         )
-    return computed_columns
+    return type_and_value_by_column
 
 
-def _format_column_value(table_column: Column) -> str:
+def _build_column_value_sql(table_column: Column) -> str:
     value_sql = f"fields #>> '{{{','.join(list_path_steps(table_column))}}}'"
-    if table_column.kind == "BOOLEAN":
+    if table_column.sql_type == "BOOLEAN":
         return f"CASE {value_sql} WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
     return (
         value_sql
-        if table_column.kind == "TEXT"
-        else f"({value_sql})::{_POSTGRES_TYPE_BY_SQLITE_TYPE[table_column.kind]}"
+        if table_column.sql_type == "TEXT"
+        else f"({value_sql})::{_POSTGRES_TYPE_BY_SQLITE_TYPE[table_column.sql_type]}"
     )
 
 

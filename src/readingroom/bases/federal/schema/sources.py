@@ -37,7 +37,7 @@ from readingroom.bases.federal.schema.records import (
     Sap,
     Topic,
 )
-from readingroom.bases.federal.schema.uncovered import find_uncovered_source
+from readingroom.bases.federal.schema.uncovered import find_uncovered_kind
 from readingroom.core.errors import InvalidArguments, UnknownSource
 from readingroom.storage.dialect import SQLITE
 
@@ -58,8 +58,8 @@ class Column:
     """A field of the record that lists are filtered by, generated as a column of the table."""
 
     name: str
-    kind: str = "TEXT"
-    path: str = ""
+    sql_type: str = "TEXT"
+    json_path: str = ""
     """JSON path in the record, unless it is a top-level field of the same name."""
     choices: tuple[str, ...] = ()
     """All possible values, where they are few."""
@@ -72,8 +72,8 @@ class Measure:
     """A number that can be summed. Money is stored in whole cents, so that sums are exact."""
 
     name: str
-    column: str
-    digits: int = 0
+    column_name: str
+    decimal_digits: int = 0
     """How many digits of the column's whole numbers are decimals."""
     unit: str | None = None
 
@@ -94,16 +94,16 @@ class Facet:
 class AggregationPlan:
     """What a table can be grouped by, which numbers can be summed, and which dates it has."""
 
-    group_by: tuple[str, ...] = ()
+    group_column_names: tuple[str, ...] = ()
     """Names of columns; empty for every column that lists are filtered by."""
     facets: tuple[Facet, ...] = ()
-    sums: tuple[Measure, ...] = ()
-    times: tuple[tuple[str, str], ...] = (("published_at", "published_at"),)
+    measures: tuple[Measure, ...] = ()
+    date_columns: tuple[tuple[str, str], ...] = (("published_at", "published_at"),)
     """Names of dates, each with its column."""
 
     @property
-    def groups(self) -> tuple[str, ...]:
-        return (*self.group_by, *(group_facet.name for group_facet in self.facets))
+    def group_names(self) -> tuple[str, ...]:
+        return (*self.group_column_names, *(group_facet.name for group_facet in self.facets))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +112,16 @@ class RecordTable:
 
     name: str
     columns: tuple[Column, ...]
-    plan: AggregationPlan
-    size_sql: str
+    aggregation_plan: AggregationPlan
+    row_count_sql: str
     """SQL that quickly tells about how many rows there are."""
-    facts_index: str | None = None
+    covering_index_name: str | None = None
     """The index that covers every aggregate."""
-    indexed_columns: tuple[str, ...] = ()
+    indexed_column_names: tuple[str, ...] = ()
     """The columns that have an index of their own."""
     newest_value_queries: tuple[tuple[str, str], ...] = ()
     """Some of these columns, each with SQL for its newest value, to suggest as a filter."""
-    where: str = "status = 'active'"
+    active_rows_condition: str = "status = 'active'"
     date_sql: str = "published_at"
     """The date that `since` and `until` are compared with."""
 
@@ -143,18 +143,18 @@ class Source:
     record_model: type[Record]
     columns: tuple[Column, ...] = ()
     aliases: tuple[str, ...] = ()
-    newest_by: str = "published_at"
+    newest_date_field: str = "published_at"
     """The field whose newest value is the date of the newest record."""
-    complete_file_loader: str | None = None
+    complete_file_loader_name: str | None = None
     """The loader each of whose files has every record up to its date: the source is complete up to
     the newest of these dates."""
-    issue_loader: str | None = None
+    issue_loader_name: str | None = None
     """The loader each of whose files has every record of one day, and says nothing of others."""
-    series_column: str | None = None
+    series_column_name: str | None = None
     """A column that is equal for records that replace each other: the newest one is active."""
-    includes: tuple[str, ...] = ()
+    included_source_names: tuple[str, ...] = ()
     """Sources that are parts of this one: a search of it covers them too."""
-    plan: AggregationPlan = field(default_factory=AggregationPlan)
+    aggregation_plan: AggregationPlan = field(default_factory=AggregationPlan)
 
     @property
     def has_names(self) -> bool:
@@ -164,20 +164,23 @@ class Source:
     @property
     def record_table(self) -> RecordTable:
         """The table of the source, to filter and count its rows."""
-        filters = tuple(
+        filter_column_names = tuple(
             table_column.name for table_column in self.columns if not table_column.is_measure
         )
         return RecordTable(
             self.name,
             self.columns,
-            replace(self.plan, group_by=self.plan.group_by or filters),
-            size_sql=f"SELECT records FROM progress WHERE source = '{self.name}'",
-            facts_index=f"{self.name}_facts",
-            indexed_columns=filters,
+            replace(
+                self.aggregation_plan,
+                group_column_names=self.aggregation_plan.group_column_names or filter_column_names,
+            ),
+            row_count_sql=f"SELECT records FROM progress WHERE source = '{self.name}'",
+            covering_index_name=f"{self.name}_facts",
+            indexed_column_names=filter_column_names,
             newest_value_queries=tuple(
                 (table_column.name, f"SELECT max({table_column.name}) FROM {self.name}")
                 for table_column in self.columns
-                if table_column.kind == "INTEGER" and not table_column.is_measure
+                if table_column.sql_type == "INTEGER" and not table_column.is_measure
             ),
         )
 
@@ -242,11 +245,11 @@ SOURCES = (
         (
             _CONGRESS_COLUMN,
             Column("type", choices=BILL_TYPES),
-            Column("chamber", path="$.origin_chamber"),
+            Column("chamber", json_path="$.origin_chamber"),
             Column("policy_area"),
-            Column("sponsor", path="$.sponsors[0].bioguide_id"),
-            Column("party", path="$.sponsors[0].party"),
-            Column("state", path="$.sponsors[0].state"),
+            Column("sponsor", json_path="$.sponsors[0].bioguide_id"),
+            Column("party", json_path="$.sponsors[0].party"),
+            Column("state", json_path="$.sponsors[0].state"),
             Column("stage", choices=get_args(BillStage)),
             Column("outcome", choices=get_args(BillOutcome)),
             Column("cosponsor_count", "INTEGER", is_measure=True),
@@ -254,8 +257,8 @@ SOURCES = (
             Column("amendment_count", "INTEGER", is_measure=True),
         ),
         ("bill",),
-        newest_by="updated_at",
-        plan=AggregationPlan(
+        newest_date_field="updated_at",
+        aggregation_plan=AggregationPlan(
             facets=(
                 _make_search_facet("topic"),
                 Facet(
@@ -268,12 +271,12 @@ SOURCES = (
                         {SQLITE.build_index_hint_sql("bill_cosponsors_person")}""",
                 ),
             ),
-            sums=(
+            measures=(
                 Measure("cosponsor_count", "cosponsor_count"),
                 Measure("action_count", "action_count"),
                 Measure("amendment_count", "amendment_count"),
             ),
-            times=(("published_at", "published_at"), ("introduced_at", "published_at")),
+            date_columns=(("published_at", "published_at"), ("introduced_at", "published_at")),
         ),
     ),
     Source(
@@ -285,7 +288,7 @@ SOURCES = (
             Column("type", choices=("hamdt", "samdt", "suamdt")),
             _CHAMBER_COLUMN,
             Column("bill_id"),
-            Column("sponsor", path="$.sponsors[0].bioguide_id"),
+            Column("sponsor", json_path="$.sponsors[0].bioguide_id"),
         ),
         ("amendment", "amdt"),
     ),
@@ -302,10 +305,10 @@ SOURCES = (
         Rule,
         (_TYPE_COLUMN, Column("subtype")),
         ("fr", "rules"),
-        issue_loader="register-issue",
+        issue_loader_name="register-issue",
         # The President's documents are printed there, but are records of a source of their own.
-        includes=("presidential_documents",),
-        plan=AggregationPlan(
+        included_source_names=("presidential_documents",),
+        aggregation_plan=AggregationPlan(
             facets=(
                 Facet(
                     "agency",
@@ -324,7 +327,7 @@ SOURCES = (
         PresidentialDocument,
         (_TYPE_COLUMN, Column("president")),
         ("presdoc", "presdocs"),
-        issue_loader="register-issue",
+        issue_loader_name="register-issue",
     ),
     Source(
         "congressional_record",
@@ -337,7 +340,7 @@ SOURCES = (
             Column("category"),
         ),
         ("crec", "record", "speeches"),
-        plan=AggregationPlan(
+        aggregation_plan=AggregationPlan(
             facets=(_make_link_facet("speaker", "speech"), _make_link_facet("bill", "mention"))
         ),
     ),
@@ -347,7 +350,7 @@ SOURCES = (
         CrsReport,
         (_TYPE_COLUMN, Column("archived", "BOOLEAN")),
         ("crs",),
-        plan=AggregationPlan(facets=(_make_link_facet("bill", "crs_report"),)),
+        aggregation_plan=AggregationPlan(facets=(_make_link_facet("bill", "crs_report"),)),
     ),
     Source(
         "cfr_sections",
@@ -355,7 +358,7 @@ SOURCES = (
         CfrSection,
         (Column("cfr_title", "INTEGER"), Column("part"), Column("agency")),
         ("cfr", "regulations"),
-        plan=AggregationPlan(facets=(_make_link_facet("law", "authority", "mention"),)),
+        aggregation_plan=AggregationPlan(facets=(_make_link_facet("law", "authority", "mention"),)),
     ),
     Source(
         "statute_compilations",
@@ -368,7 +371,7 @@ SOURCES = (
         "cbo_cost_estimates",
         Shape.BODY,
         CboEstimate,
-        (_CONGRESS_COLUMN, Column("bill_id", path="$.bills[0]")),
+        (_CONGRESS_COLUMN, Column("bill_id", json_path="$.bills[0]")),
         ("cbo", "cost_estimates"),
     ),
     Source(
@@ -380,10 +383,10 @@ SOURCES = (
             _CHAMBER_COLUMN,
             Column("type", choices=("hrpt", "srpt", "erpt")),
             Column("conference", "BOOLEAN"),
-            Column("bill_id", path="$.bills[0]"),
+            Column("bill_id", json_path="$.bills[0]"),
         ),
         ("crpt", "reports"),
-        plan=AggregationPlan(
+        aggregation_plan=AggregationPlan(
             facets=(
                 Facet(
                     "committee",
@@ -405,7 +408,7 @@ SOURCES = (
             Column("position", choices=get_args(PolicyPosition)),
         ),
         ("sap",),
-        complete_file_loader="saps",
+        complete_file_loader_name="saps",
     ),
     Source(
         "legislators",
@@ -416,11 +419,11 @@ SOURCES = (
             Column("party"),
             Column("state"),
             Column("current", "BOOLEAN"),
-            Column("lis", path="$.ids.lis"),
+            Column("lis", json_path="$.ids.lis"),
         ),
         ("members", "legislator"),
-        complete_file_loader="legislators",
-        newest_by="as_of",
+        complete_file_loader_name="legislators",
+        newest_date_field="as_of",
     ),
     Source(
         "committees",
@@ -428,7 +431,7 @@ SOURCES = (
         Committee,
         (_CHAMBER_COLUMN, Column("parent_id"), Column("current", "BOOLEAN")),
         ("committee",),
-        newest_by="as_of",
+        newest_date_field="as_of",
     ),
     Source(
         "committee_memberships",
@@ -441,7 +444,7 @@ SOURCES = (
             Column("rank", "INTEGER"),
         ),
         ("memberships",),
-        newest_by="as_of",
+        newest_date_field="as_of",
     ),
     Source(
         "roll_call_votes",
@@ -458,13 +461,13 @@ SOURCES = (
             Column("recorded", "INTEGER", is_measure=True),
         ),
         ("votes", "rolls"),
-        plan=AggregationPlan(
-            sums=(
+        aggregation_plan=AggregationPlan(
+            measures=(
                 Measure("yea", "yea"),
                 Measure("nay", "nay"),
                 Measure("not_voting", "not_voting"),
             ),
-            times=(("published_at", "published_at"), ("voted_at", "published_at")),
+            date_columns=(("published_at", "published_at"), ("voted_at", "published_at")),
         ),
     ),
     Source(
@@ -477,7 +480,7 @@ SOURCES = (
             Column("vocabulary", choices=_list_choices(Topic, "vocabulary")),
         ),
         ("topics",),
-        newest_by="as_of",
+        newest_date_field="as_of",
     ),
     Source(
         "staff_directories",
@@ -490,7 +493,7 @@ SOURCES = (
             Column("city"),
         ),
         ("staff", "offices"),
-        newest_by="as_of",
+        newest_date_field="as_of",
     ),
     Source(
         "lda_filings",
@@ -509,8 +512,8 @@ SOURCES = (
             Column("amount_cents", "INTEGER", is_measure=True),
         ),
         ("lda", "filings", "lobbying"),
-        series_column="series",
-        plan=AggregationPlan(
+        series_column_name="series",
+        aggregation_plan=AggregationPlan(
             ("type", "year", "period", "registrant", "client", "registration"),
             (
                 Facet(
@@ -522,7 +525,7 @@ SOURCES = (
                 ),
                 _make_link_facet("bill", "filing"),
             ),
-            (Measure("amount", "amount_cents", digits=2, unit="USD"),),
+            (Measure("amount", "amount_cents", decimal_digits=2, unit="USD"),),
             (("published_at", "published_at"), ("posted_at", "published_at")),
         ),
     ),
@@ -533,28 +536,28 @@ SOURCES = (
         (_TYPE_COLUMN, Column("agency"), Column("rin")),
         ("dockets", "docket"),
     ),
-    Source("agencies", Shape.REGISTRY, Agency, aliases=("agency",), newest_by="as_of"),
+    Source("agencies", Shape.REGISTRY, Agency, aliases=("agency",), newest_date_field="as_of"),
     Source(
         "hearings",
         Shape.REGISTRY,
         Hearing,
         (_CONGRESS_COLUMN, _CHAMBER_COLUMN, Column("type", choices=_list_choices(Hearing, "type"))),
         ("hearing", "meetings"),
-        plan=AggregationPlan(
+        aggregation_plan=AggregationPlan(
             facets=(
                 _make_link_facet("committee", "committee"),
                 _make_link_facet("bill", "hearing"),
             ),
-            times=(("published_at", "published_at"), ("held_at", "published_at")),
+            date_columns=(("published_at", "published_at"), ("held_at", "published_at")),
         ),
     ),
 )
 
 SOURCES_BY_NAME = {source.name: source for source in SOURCES}
 
-_NEWEST_VOTE_SQL = """SELECT id FROM roll_call_votes WHERE status = 'active'
+_NEWEST_VOTE_ID_SQL = """SELECT id FROM roll_call_votes WHERE status = 'active'
     ORDER BY published_at DESC NULLS LAST, id LIMIT 1"""
-_VOTER_SQL = "SELECT bioguide_id FROM member_votes WHERE bioguide_id IS NOT NULL AND vote_id"
+_VOTER_ID_SQL = "SELECT bioguide_id FROM member_votes WHERE bioguide_id IS NOT NULL AND vote_id"
 
 MEMBER_VOTES = RecordTable(
     "member_votes",
@@ -577,26 +580,28 @@ MEMBER_VOTES = RecordTable(
             "bioguide_id",
             "vote_id",
         ),
-        times=(("voted_at", "sorted_at"),),
+        date_columns=(("voted_at", "sorted_at"),),
     ),
-    size_sql="SELECT sum(recorded) FROM roll_call_votes",
-    indexed_columns=("bioguide_id", "vote_id"),
+    row_count_sql="SELECT sum(recorded) FROM roll_call_votes",
+    indexed_column_names=("bioguide_id", "vote_id"),
     newest_value_queries=(
-        ("vote_id", _NEWEST_VOTE_SQL),
-        ("bioguide_id", f"{_VOTER_SQL} = ({_NEWEST_VOTE_SQL}) LIMIT 1"),
+        ("vote_id", _NEWEST_VOTE_ID_SQL),
+        ("bioguide_id", f"{_VOTER_ID_SQL} = ({_NEWEST_VOTE_ID_SQL}) LIMIT 1"),
     ),
     # NOT IN the inactive ones, rather than IN the active ones: that list is short and read once.
-    where="vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')",
+    active_rows_condition=(
+        "vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')"
+    ),
     date_sql="substr(sorted_at, 1, 10)",
 )
 """How each member voted in each roll call: counted here, listed only by member or by vote."""
 
 _ALL_TABLES = (*(source.record_table for source in SOURCES), MEMBER_VOTES)
 TABLES_BY_NAME = {table.name: table for table in _ALL_TABLES}
-_SOURCES_BY_ALIAS = {alias: source for source in SOURCES for alias in source.aliases}
+_SOURCE_BY_ALIAS = {alias: source for source in SOURCES for alias in source.aliases}
 
 
-def find_source(source_name: str) -> Source:
+def get_source(source_name: str) -> Source:
     """Return a source by its name or an alias, with `-` or `_`; raise UnknownSource if none."""
     record_source = _find_source_named(source_name)
     if record_source is None:
@@ -608,7 +613,7 @@ def find_source(source_name: str) -> Source:
 
 def _describe_unknown_source(source_name: str) -> str:
     problem_text = f"There is no source {source_name[:100]!r}"
-    uncovered_kind = find_uncovered_source(source_name)
+    uncovered_kind = find_uncovered_kind(source_name)
     return f"{problem_text}. {uncovered_kind.notice}" if uncovered_kind else problem_text
 
 
@@ -617,13 +622,13 @@ def is_source_name(written_name: str) -> bool:
     return _find_source_named(written_name) is not None
 
 
-def find_registry(registry_name: str) -> Source:
+def get_registry(registry_name: str) -> Source:
     """Return a registry by its name or an alias; raise InvalidArguments if it is not one."""
     record_source = _find_source_named(registry_name)
     if record_source is not None and record_source.has_names:
         return record_source
     valid_names_text = ", ".join(
-        named_source.slug for named_source in SOURCES if named_source.has_names
+        registry_source.slug for registry_source in SOURCES if registry_source.has_names
     )
     problem_text = (
         f"{record_source.name} is searched with search, not by name"
@@ -635,41 +640,41 @@ def find_registry(registry_name: str) -> Source:
     )
 
 
-def find_table(table_name: str) -> RecordTable:
+def get_record_table(table_name: str) -> RecordTable:
     """Return what can be aggregated, by its name or an alias; raise InvalidArguments if none."""
     record_source = _find_source_named(table_name)
-    table = TABLES_BY_NAME.get(record_source.name if record_source else _fold_name(table_name))
+    table = TABLES_BY_NAME.get(
+        record_source.name if record_source else _fold_source_name(table_name)
+    )
     if table is None:
         valid_names_text = ", ".join(valid_table.slug for valid_table in TABLES_BY_NAME.values())
-        uncovered_kind = find_uncovered_source(table_name)
+        uncovered_kind = find_uncovered_kind(table_name)
         notice_text = f". {uncovered_kind.notice} Valid are" if uncovered_kind else "; one of"
         problem_text = f"there is no {table_name[:100]!r}{notice_text} {valid_names_text}"
         raise InvalidArguments([{"field": "resource", "message": problem_text}])
     return table
 
 
-def find_sources(source_names: str | Sequence[str] | None) -> tuple[Source, ...]:
+def list_sources_and_included(source_names: str | Sequence[str] | None) -> tuple[Source, ...]:
     """Return the sources of a list of names, or of names with commas between, and their parts."""
     if source_names is None:
         return ()
     source_names = source_names.split(",") if isinstance(source_names, str) else source_names
-    found_sources = [
-        find_source(source_name) for source_name in source_names if source_name.strip()
-    ]
+    found_sources = [get_source(source_name) for source_name in source_names if source_name.strip()]
     included_sources = [
         SOURCES_BY_NAME[included_name]
         for record_source in found_sources
-        for included_name in record_source.includes
+        for included_name in record_source.included_source_names
     ]
     return tuple(dict.fromkeys((*found_sources, *included_sources)))
 
 
 def _find_source_named(source_name: str) -> Source | None:
-    folded_name = _fold_name(source_name)
-    return SOURCES_BY_NAME.get(folded_name) or _SOURCES_BY_ALIAS.get(folded_name)
+    folded_name = _fold_source_name(source_name)
+    return SOURCES_BY_NAME.get(folded_name) or _SOURCE_BY_ALIAS.get(folded_name)
 
 
-def _fold_name(source_name: str) -> str:
+def _fold_source_name(source_name: str) -> str:
     return source_name.strip().lower().replace("-", "_")
 
 

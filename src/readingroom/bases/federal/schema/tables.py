@@ -49,14 +49,14 @@ def ensure_schema(db: Database, database_path: Path) -> None:
     Tables and columns of sources that were added to `SOURCES` later are added to the file.
     Raise StorageFailed when another version of Reading Room wrote the file.
     """
-    if _read_version(db) == 0:
+    if _read_schema_version(db) == 0:
         with db.transaction():
             # Another process may have created them while this one waited for the lock.
-            if _read_version(db) == 0:
+            if _read_schema_version(db) == 0:
                 for sql_statement in list_statements():
                     db.execute(sql_statement)
                 db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    _check_version(_read_version(db), database_path)
+    _check_schema_version(_read_schema_version(db), database_path)
     if any(_list_missing_statements(db)):
         with db.transaction():
             for sql_statement in list(_list_missing_statements(db)):
@@ -65,16 +65,16 @@ def ensure_schema(db: Database, database_path: Path) -> None:
 
 def lacks_agencies(db: Database) -> bool:
     """Return whether records name agencies, but were loaded before there was a registry of them."""
-    has_none_registered = db.execute("SELECT 1 FROM agencies LIMIT 1").fetchone() is None
+    is_registry_empty = db.execute("SELECT 1 FROM agencies LIMIT 1").fetchone() is None
     agency_facet_row = db.execute("SELECT 1 FROM facets WHERE field = 'agency' LIMIT 1").fetchone()
-    return has_none_registered and agency_facet_row is not None
+    return is_registry_empty and agency_facet_row is not None
 
 
-def _read_version(db: Database) -> int:
+def _read_schema_version(db: Database) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _check_version(stored_version: int, database_path: Path) -> None:
+def _check_schema_version(stored_version: int, database_path: Path) -> None:
     if stored_version > SCHEMA_VERSION:
         raise StorageFailed(
             f"{database_path.name} was written by a newer Reading Room (schema {stored_version}, "
@@ -93,32 +93,32 @@ def _check_version(stored_version: int, database_path: Path) -> None:
 def _list_missing_statements(db: Database) -> Iterator[str]:
     """Yield the SQL of tables, columns and indexes that the file lacks, being older than them."""
     for record_source in SOURCES:
-        existing_columns = {
-            column_row[1] for column_row in db.execute(f"PRAGMA table_xinfo({record_source.name})")
+        existing_column_names = {
+            info_row[1] for info_row in db.execute(f"PRAGMA table_xinfo({record_source.name})")
         }
-        if not existing_columns:
+        if not existing_column_names:
             yield from _list_table_statements(record_source)
             continue
         for table_column in record_source.columns:
-            if table_column.name not in existing_columns:
+            if table_column.name not in existing_column_names:
                 # SQLite cannot add a column that it would have to store in every row.
-                column_sql = _define_generated_column(table_column).replace("STORED", "VIRTUAL")
+                column_sql = _build_generated_column_sql(table_column).replace("STORED", "VIRTUAL")
                 yield f"ALTER TABLE {record_source.name} ADD COLUMN {column_sql}"
         for index_name, index_columns in build_source_indexes(record_source).items():
-            indexed_columns = [
-                column_row[2] for column_row in db.execute(f"PRAGMA index_info({index_name})")
+            indexed_column_names = [
+                info_row[2] for info_row in db.execute(f"PRAGMA index_info({index_name})")
             ]
-            if indexed_columns != [
-                table_column.removesuffix(" DESC") for table_column in index_columns
+            if indexed_column_names != [
+                index_column.removesuffix(" DESC") for index_column in index_columns
             ]:
                 # Those of 0.1.0 end in the column they are named after, so its lists were sorted.
                 yield f"DROP INDEX IF EXISTS {index_name}"
-                yield _create_index(record_source, index_name, index_columns)
-    vote_columns = {column_row[1] for column_row in db.execute("PRAGMA table_xinfo(member_votes)")}
-    if vote_columns and "standard_position" not in vote_columns:
+                yield _build_create_index_sql(record_source, index_name, index_columns)
+    vote_column_names = {info_row[1] for info_row in db.execute("PRAGMA table_xinfo(member_votes)")}
+    if vote_column_names and "standard_position" not in vote_column_names:
         yield f"ALTER TABLE member_votes ADD COLUMN {_STANDARD_POSITION_COLUMN_SQL}"
-    for added_table, sql_statements in _STATEMENTS_BY_ADDED_TABLE.items():
-        if not db.execute(f"PRAGMA table_info({added_table})").fetchall():
+    for added_table_name, sql_statements in _STATEMENTS_BY_ADDED_TABLE.items():
+        if not db.execute(f"PRAGMA table_info({added_table_name})").fetchall():
             yield from sql_statements
 
 
@@ -137,7 +137,8 @@ def list_fixed_statements() -> tuple[str, ...]:
 
 def _list_table_statements(record_source: Source) -> Iterator[str]:
     generated_columns_sql = "".join(
-        f",\n    {_define_generated_column(table_column)}" for table_column in record_source.columns
+        f",\n    {_build_generated_column_sql(table_column)}"
+        for table_column in record_source.columns
     )
     citation_columns_sql = "".join(
         f",\n    {citation_field} TEXT "
@@ -157,10 +158,12 @@ CREATE TABLE {record_source.name} (
     successor_id TEXT{generated_columns_sql}{citation_columns_sql}
 )"""
     for index_name, index_columns in build_source_indexes(record_source).items():
-        yield _create_index(record_source, index_name, index_columns)
+        yield _build_create_index_sql(record_source, index_name, index_columns)
 
 
-def _create_index(record_source: Source, index_name: str, index_columns: Sequence[str]) -> str:
+def _build_create_index_sql(
+    record_source: Source, index_name: str, index_columns: Sequence[str]
+) -> str:
     return f"CREATE INDEX {index_name} ON {record_source.name} ({', '.join(index_columns)})"
 
 
@@ -191,17 +194,17 @@ def build_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
 
 def list_path_steps(table_column: Column) -> list[str]:
     """Return the fields, and indexes of lists, that lead to a column's value in its record."""
-    return re.findall(r"[^.\[\]$]+", table_column.path or table_column.name)
+    return re.findall(r"[^.\[\]$]+", table_column.json_path or table_column.name)
 
 
-def _define_generated_column(table_column: Column) -> str:
-    json_path = table_column.path or f"$.{table_column.name}"
+def _build_generated_column_sql(table_column: Column) -> str:
+    json_path = table_column.json_path or f"$.{table_column.name}"
     generation_sql = f"GENERATED ALWAYS AS (json_extract(record, '{json_path}')) STORED"
-    return f"{table_column.name} {table_column.kind} {generation_sql}"
+    return f"{table_column.name} {table_column.sql_type} {generation_sql}"
 
 
 # 0.1.0 wrote the date of the newest record where now the date stands up to which all are here.
-_MOVE_DATES_STATEMENTS = (
+_MOVE_NEWEST_DATES_STATEMENTS = (
     "INSERT INTO coverage (source, newest_record_at) SELECT source, loaded_up_to FROM progress",
     "UPDATE progress SET loaded_up_to = NULL",
 )
@@ -249,7 +252,7 @@ CREATE TABLE embedded_elsewhere (
 
 _STATEMENTS_BY_ADDED_TABLE = {
     "bill_summaries": (_BILL_SUMMARIES_SQL,),
-    "coverage": (_COVERAGE_SQL, *_MOVE_DATES_STATEMENTS),
+    "coverage": (_COVERAGE_SQL, *_MOVE_NEWEST_DATES_STATEMENTS),
     "embedding_leases": (_EMBEDDING_LEASES_SQL,),
     "embedded_elsewhere": (_EMBEDDED_ELSEWHERE_SQL,),
 }

@@ -17,15 +17,15 @@ class UncoveredKind:
     """Citations and official addresses of such a record."""
     mention_pattern: re.Pattern[str]
     """Words of a question that asks about them."""
-    covered_instead: str
+    alternatives_text: str
 
     @property
     def notice(self) -> str:
         """What to tell whoever asks for them."""
-        return f"{self.label} are not covered: no source here has them. {self.covered_instead}"
+        return f"{self.label} are not covered: no source here has them. {self.alternatives_text}"
 
 
-def find_uncovered_source(source_name: str) -> UncoveredKind | None:
+def find_uncovered_kind(source_name: str) -> UncoveredKind | None:
     """Return the kind that somebody takes for a source, or None."""
     folded_name = source_name.strip().lower().replace("-", "_").replace(" ", "_")
     return next(
@@ -48,7 +48,7 @@ def refuse_uncovered_citation(citation: str) -> None:
             )
 
 
-def describe_uncovered(question_text: str) -> str | None:
+def describe_uncovered_kinds(question_text: str) -> str | None:
     """Return what to tell beside an answer to a question about uncovered records, or None."""
     notice_texts = [
         uncovered_kind.notice
@@ -59,19 +59,19 @@ def describe_uncovered(question_text: str) -> str | None:
     return " ".join(notice_texts) or None
 
 
-def _make_kind(
+def _make_uncovered_kind(
     kind_label: str,
     source_names: tuple[str, ...],
     citation_pattern: str,
     mention_pattern: str,
-    covered_instead: str,
+    alternatives_text: str,
 ) -> UncoveredKind:
     return UncoveredKind(
         kind_label,
         source_names,
         re.compile(citation_pattern, re.ASCII | re.I),
         re.compile(rf"\b(?:{mention_pattern})\b", re.I),
-        covered_instead,
+        alternatives_text,
     )
 
 
@@ -81,7 +81,7 @@ _GOVINFO_URL_REGEX = (
 )
 
 _UNCOVERED_KINDS = (
-    _make_kind(
+    _make_uncovered_kind(
         "Nominations",
         ("nominations", "nomination", "presidential_nominations", "nominees", "pn"),
         rf"PN[\s:-]*\d|{_CONGRESS_GOV_URL_REGEX}nomination/",
@@ -89,7 +89,7 @@ _UNCOVERED_KINDS = (
         "How the Senate voted on them is in roll_call_votes, what was said in "
         "congressional_record and hearings: search these by the nominee's name.",
     ),
-    _make_kind(
+    _make_uncovered_kind(
         "Treaties",
         ("treaties", "treaty", "treaty_documents", "treaty_document", "treaty_docs", "tdoc"),
         r"(?:Senate\s+)?Treaty\s+(?:Doc|No|Num)|T\.?\s?Doc\.?\s?(?:No\.?\s?)?\d|TDOC[\s:-]*\d"
@@ -98,7 +98,7 @@ _UNCOVERED_KINDS = (
         "Executive reports on them are in committee_reports, the Senate's votes in "
         "roll_call_votes, its debates in congressional_record.",
     ),
-    _make_kind(
+    _make_uncovered_kind(
         "Communications to Congress",
         (
             *("communications", "communication", "executive_communications"),
@@ -108,7 +108,7 @@ _UNCOVERED_KINDS = (
         r"executive\s+communications?|petitions\s+and\s+memorials|(?:EC|POM)[\s-]\d+",
         "The lists that the chambers print of them are in congressional_record.",
     ),
-    _make_kind(
+    _make_uncovered_kind(
         "Committee prints",
         ("committee_prints", "committee_print", "prints", "cprt"),
         rf"{_GOVINFO_URL_REGEX}CPRT-\d|{_CONGRESS_GOV_URL_REGEX}committee-print/|(?:H|S|J)\.?\s?Prt\.?\s?\d",

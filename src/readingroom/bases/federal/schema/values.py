@@ -30,12 +30,12 @@ def _parse_chamber(written_chamber: Any) -> Any:
     if not isinstance(written_chamber, str):
         return written_chamber
     chambers_by_word = fold.load_vocabulary().chambers_by_word
-    chamber_meanings = {
+    meant_chambers = {
         chambers_by_word.get(chamber_word) for chamber_word in fold.fold_name(written_chamber)
     }
     return (
-        chamber_meanings.pop()
-        if len(chamber_meanings) == 1 and None not in chamber_meanings
+        meant_chambers.pop()
+        if len(meant_chambers) == 1 and None not in meant_chambers
         else written_chamber
     )
 
@@ -59,13 +59,13 @@ Party = Annotated[ShortText, AfterValidator(_parse_party)]
 
 def _parse_state(written_state: str) -> str:
     """`Oregon` and `or` are OR; the code of a former territory is in no list here."""
-    plain_state = written_state.strip()
+    trimmed_state = written_state.strip()
     # With stopwords first: `OR` and `IN` are states before they are words.
-    for state_words in (fold.fold_all_words(plain_state), fold.fold_name(plain_state)):
-        if state_code := fold.load_vocabulary().codes_by_state_words.get(state_words):
+    for state_words in (fold.fold_all_words(trimmed_state), fold.fold_name(trimmed_state)):
+        if state_code := fold.load_vocabulary().code_by_state_words.get(state_words):
             return state_code
-    if len(plain_state) == 2 and plain_state.isalpha():
-        return plain_state.upper()
+    if len(trimmed_state) == 2 and trimmed_state.isalpha():
+        return trimmed_state.upper()
     raise ValueError(f"there is no state {written_state!r}; a name or a code, such as Oregon or OR")
 
 
@@ -81,7 +81,7 @@ def _parse_position(written_position: str) -> str:
     )
 
 
-Position = Annotated[ShortText, AfterValidator(_parse_position)]
+VotePosition = Annotated[ShortText, AfterValidator(_parse_position)]
 
 
 def _fold_value(written_value: str) -> str:
@@ -90,33 +90,33 @@ def _fold_value(written_value: str) -> str:
 
 def make_choice_type(allowed_choices: Sequence[str]) -> Any:
     """Return the type of one of these, whatever its case and punctuation: `H.R.` is hr."""
-    choice_by_folded = {
+    choice_by_folded_choice = {
         _fold_value(allowed_choice): allowed_choice for allowed_choice in allowed_choices
     }
 
-    def parse(written_choice: str) -> str:
-        allowed_choice = choice_by_folded.get(_fold_value(written_choice))
+    def parse_choice(written_choice: str) -> str:
+        allowed_choice = choice_by_folded_choice.get(_fold_value(written_choice))
         if allowed_choice is None:
             raise ValueError(
                 f"there is no {written_choice!r} here; one of {', '.join(allowed_choices)}"
             )
         return allowed_choice
 
-    return Annotated[ShortText, AfterValidator(parse)]
+    return Annotated[ShortText, AfterValidator(parse_choice)]
 
 
-def _parse_type(written_type: str) -> str:
+def _parse_record_type(written_type: str) -> str:
     """The sources have many types, of which only those of bills are written in many ways."""
     folded_type = _fold_value(written_type)
     return folded_type if folded_type in BILL_TYPES else written_type
 
 
-AnyType = Annotated[ShortText, AfterValidator(_parse_type)]
+AnyType = Annotated[ShortText, AfterValidator(_parse_record_type)]
 
-VALUE_TYPES: dict[str, Any] = {
+VALUE_TYPE_BY_FILTER: dict[str, Any] = {
     "chamber": AnyChamber,
     "party": Party,
-    "position": Position,
+    "position": VotePosition,
     "state": State,
     **dict.fromkeys(
         ("bill", "bill_id", "bioguide_id", "committee", "committee_id", "cosponsor", "law"),

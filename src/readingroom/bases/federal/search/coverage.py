@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.models import Degraded
-from readingroom.bases.federal.search.passages import read_generation
+from readingroom.bases.federal.search.passages import read_records_generation
 from readingroom.core.modes import Mode
 from readingroom.storage.database import Database
 
-_PAUSE_PER_COUNT_SECOND = 20
+_PAUSE_FACTOR_AFTER_COUNT = 20
 """Counting again waits for so many times as long as it took: a load changes the file often."""
 
 
@@ -23,22 +23,22 @@ class EmbeddingCoverage:
 
     def read_percents(self, db: Database) -> dict[str, int]:
         """Return the percentage of each source that has passages; 100 only when all have one."""
-        records_generation = read_generation(db)
-        started_at = time.monotonic()
-        if records_generation != self._generation and started_at >= self._next_count_at:
+        records_generation = read_records_generation(db)
+        count_started_at = time.monotonic()
+        if records_generation != self._generation and count_started_at >= self._next_count_at:
             self._percent_by_source = {
                 status_row["source"]: status_row["embedded_percent"]
                 for status_row in store.read_status(db)
                 if status_row["chunks"]
             }
             self._generation = records_generation
-            self._next_count_at = started_at + _PAUSE_PER_COUNT_SECOND * (
-                time.monotonic() - started_at
+            self._next_count_at = count_started_at + _PAUSE_FACTOR_AFTER_COUNT * (
+                time.monotonic() - count_started_at
             )
         return self._percent_by_source
 
 
-def build_degraded(
+def build_degraded_search(
     search_mode: Mode,
     degraded_search: Degraded | None,
     source_names: Sequence[str],

@@ -28,22 +28,22 @@ _KIND_WORDS_BY_SOURCE = {
     "statute_compilations": {"law", "act"},
 }
 """The words by which a question means a kind of record."""
-_WHITE_HOUSE = "white house"
+_WHITE_HOUSE_PHRASE = "white house"
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceWeights:
     """How much each part counts beside the cosine of the best passage, which counts 1."""
 
-    length: float = 0.05
+    length_weight: float = 0.05
     """Taken off for the root of the logarithm of the passages: among many, one is near by luck."""
-    bare_title: float = 0.15
+    bare_title_weight: float = 0.15
     """Taken off for a record that is a title alone."""
-    year: float = 0.12
+    year_weight: float = 0.12
     """Added for the year that the question names."""
-    kind: float = 0.06
+    kind_weight: float = 0.06
     """Added for the kind of record that the question names."""
-    amendment: float = 0.05
+    amendment_weight: float = 0.05
     """Taken off for an amendment where none is asked for: the bill itself is meant."""
 
 
@@ -58,48 +58,50 @@ def compute_bonuses(
 ) -> dict[int, float]:
     """Return what is added to the fit of each passage, by its number, for the record it is of."""
     query_years = frozenset(_YEAR_PATTERN.findall(query_text))
-    named_record_kinds = find_named_record_kinds(query_text)
+    named_source_names = find_named_sources(query_text)
     return {
-        record_row["chunk"]: _compute_bonus(
-            record_row, query_years, named_record_kinds, evidence_weights
+        evidence_row["chunk"]: _compute_bonus(
+            evidence_row, query_years, named_source_names, evidence_weights
         )
-        for record_row in _read_records(db, chunk_numbers)
+        for evidence_row in _read_evidence_rows(db, chunk_numbers)
     }
 
 
-def find_named_record_kinds(query_text: str) -> frozenset[str]:
+def find_named_sources(query_text: str) -> frozenset[str]:
     """Return the sources whose kind of record a question names."""
     lowered_query = query_text.lower()
     query_words = set(_WORD_PATTERN.findall(lowered_query))
-    named_record_kinds = {
+    named_source_names = {
         source_name
         for source_name, kind_words in _KIND_WORDS_BY_SOURCE.items()
         if kind_words & query_words
     }
     return frozenset(
-        named_record_kinds | {"saps"} if _WHITE_HOUSE in lowered_query else named_record_kinds
+        named_source_names | {"saps"}
+        if _WHITE_HOUSE_PHRASE in lowered_query
+        else named_source_names
     )
 
 
 def _compute_bonus(
-    record_row: Row,
+    evidence_row: Row,
     query_years: frozenset[str],
-    named_record_kinds: frozenset[str],
+    named_source_names: frozenset[str],
     evidence_weights: EvidenceWeights,
 ) -> float:
-    score_bonus = -evidence_weights.length * math.sqrt(math.log(record_row["passages"]))
-    if record_row["passages"] == 1 and record_row["characters"] < _MIN_TEXT_LENGTH:
-        score_bonus -= evidence_weights.bare_title
-    if (record_row["published_at"] or "")[:4] in query_years:
-        score_bonus += evidence_weights.year
-    if record_row["source"] in named_record_kinds:
-        score_bonus += evidence_weights.kind
-    elif record_row["source"] == "amendments":
-        score_bonus -= evidence_weights.amendment
+    score_bonus = -evidence_weights.length_weight * math.sqrt(math.log(evidence_row["passages"]))
+    if evidence_row["passages"] == 1 and evidence_row["characters"] < _MIN_TEXT_LENGTH:
+        score_bonus -= evidence_weights.bare_title_weight
+    if (evidence_row["published_at"] or "")[:4] in query_years:
+        score_bonus += evidence_weights.year_weight
+    if evidence_row["source"] in named_source_names:
+        score_bonus += evidence_weights.kind_weight
+    elif evidence_row["source"] == "amendments":
+        score_bonus -= evidence_weights.amendment_weight
     return score_bonus
 
 
-def _read_records(db: Database, chunk_numbers: Sequence[int]) -> list[Row]:
+def _read_evidence_rows(db: Database, chunk_numbers: Sequence[int]) -> list[Row]:
     return db.execute(
         f"""SELECT c.chunk, d.source, d.published_at,
                 length(p.abstract) + length(p.body) AS characters,

@@ -40,33 +40,39 @@ def index_passages(db: Database, after_chunk_number: int) -> None:
         )
         return
     # A file of before they were cut may have longer ones.
-    cut_columns_sql = ", ".join(f"left({name}, {MAX_SEARCHED_CHARS})" for name in FIELD_WEIGHTS)
-    cursor = db.execute(
-        f"SELECT chunk, {cut_columns_sql} FROM passages WHERE chunk > ?", (after_chunk_number,)
+    shortened_columns_sql = ", ".join(
+        f"left({field_name}, {MAX_SEARCHED_CHARS})" for field_name in FIELD_WEIGHTS
     )
-    while passage_rows := cursor.fetchmany(_ROWS_PER_BATCH):
-        prepare_passage_words(passage_rows)(db)
+    passage_cursor = db.execute(
+        f"SELECT chunk, {shortened_columns_sql} FROM passages WHERE chunk > ?",
+        (after_chunk_number,),
+    )
+    while passage_rows := passage_cursor.fetchmany(_ROWS_PER_BATCH):
+        make_passage_words_writer(passage_rows)(db)
 
 
-def prepare_passage_words(passages: Sequence[Sequence[Any]]) -> Callable[[Database], None]:
+def make_passage_words_writer(passage_rows: Sequence[Sequence[Any]]) -> Callable[[Database], None]:
     """Return what adds the words of passages to the index of a shared database.
 
     Each passage begins with its number. Only the database is left to do something then.
     """
-    stems_of_texts = get_shared_stemmer().stem_all_words_of_each(
-        chain.from_iterable(row[1:] for row in passages)
+    stems_by_text_index = get_shared_stemmer().stem_all_words_of_each(
+        chain.from_iterable(passage_row[1:] for passage_row in passage_rows)
     )
     field_count = len(FIELD_WEIGHTS)
     stemmed_rows = [
-        (row[0], stems_of_texts[field_count * row_index : field_count * (row_index + 1)])
-        for row_index, row in enumerate(passages)
+        (
+            passage_row[0],
+            stems_by_text_index[field_count * row_index : field_count * (row_index + 1)],
+        )
+        for row_index, passage_row in enumerate(passage_rows)
     ]
     table_and_columns_sql = f"passage_words (chunk, {', '.join(FIELD_WEIGHTS)}, tokens)"
-    copy_text_rows = format_words_rows(stemmed_rows)
-    if copy_text_rows is None:
+    words_as_copy_text = format_words_rows(stemmed_rows)
+    if words_as_copy_text is None:
         encoded_blocks = list(encode_words_rows(stemmed_rows))
         return lambda db: _copy_rows(db, table_and_columns_sql, encoded_blocks)
-    return lambda db: _copy_text(db, table_and_columns_sql, copy_text_rows)
+    return lambda db: _copy_text(db, table_and_columns_sql, words_as_copy_text)
 
 
 def find_passages(
@@ -112,9 +118,11 @@ def _rank_passages(
     total_passage_count, total_token_count = db.execute(
         "SELECT passages, tokens FROM passage_totals"
     ).fetchone()
-    split_stems = get_shared_stemmer().stem_all_words
+    stem_all_words = get_shared_stemmer().stem_all_words
     query_text = " ".join((*lexical_query.words, *lexical_query.phrases))
-    word_stems = list(dict.fromkeys(cut_stem(word_stem) for word_stem in split_stems(query_text)))
+    word_stems = list(
+        dict.fromkeys(cut_stem(word_stem) for word_stem in stem_all_words(query_text))
+    )
     passage_count_by_stem = _count_passages_by_stem(db, word_stems)
     rarity_by_stem = {
         # As in FTS5: a word of most passages would count against a match.
@@ -128,7 +136,7 @@ def _rank_passages(
     if not rarity_by_stem:
         return iter(())
     phrase_tsqueries = [
-        format_phrase(split_stems(query_phrase)) for query_phrase in lexical_query.phrases
+        format_phrase(stem_all_words(query_phrase)) for query_phrase in lexical_query.phrases
     ]
     match_tsquery = " | ".join(
         phrase_tsqueries or [format_phrase([word_stem]) for word_stem in rarity_by_stem]
@@ -186,14 +194,14 @@ def _copy_rows(db: Any, table_and_columns_sql: str, encoded_blocks: Iterable[byt
     db.copy_in(table_and_columns_sql, encoded_blocks)
 
 
-def _copy_text(db: Any, table_and_columns_sql: str, copy_text_rows: bytes) -> None:
-    db.copy_text(table_and_columns_sql, copy_text_rows)
+def _copy_text(db: Any, table_and_columns_sql: str, words_as_copy_text: bytes) -> None:
+    db.copy_text(table_and_columns_sql, words_as_copy_text)
 
 
 # --- names ---
 
 
-def find_name_index_statement(db: Database) -> str | None:
+def find_name_index_insert_sql(db: Database) -> str | None:
     """Return the statement that adds a name to its index; None where the table has its own."""
     if db.dialect.engine == "sqlite":
         return "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)"
@@ -210,8 +218,8 @@ def find_names_sharing_trigrams(
     db: Database,
     name_words: Sequence[str],
     name_trigrams: Sequence[str],
-    first_name_row: int,
-    last_name_row: int,
+    first_name_id: int,
+    last_name_id: int,
 ) -> list[int]:
     """Return the rows of names in a range that share trigrams with words, most of them first.
 
@@ -219,55 +227,63 @@ def find_names_sharing_trigrams(
     """
     if not name_trigrams:
         return []
-    name_range = (first_name_row, last_name_row)
+    name_id_range = (first_name_id, last_name_id)
     if db.dialect.engine == "sqlite":
-        sharing_sql = "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ?"
+        matching_names_sql = "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ?"
         match_patterns = [f'"{name_trigram}"' for name_trigram in name_trigrams]
         return _find_names_by_patterns(
-            db, f"{sharing_sql} AND rowid BETWEEN ? AND ?", match_patterns, name_range
+            db, f"{matching_names_sql} AND rowid BETWEEN ? AND ?", match_patterns, name_id_range
         )
-    trigram_copy = name_copies.find_copy(db, first_name_row, last_name_row)
+    trigram_copy = name_copies.find_copy(db, first_name_id, last_name_id)
     if trigram_copy is not None:
-        return trigram_copy.find_rows(name_trigrams)
+        return trigram_copy.find_name_ids(name_trigrams)
     # The index tells at once which names share many; only of these it is counted how many.
-    shared_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(name_trigrams))
-    counted_sql = f"""SELECT name_row, {shared_sql} AS shared FROM names
+    shared_count_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(name_trigrams))
+    shared_counts_sql = f"""SELECT name_row, {shared_count_sql} AS shared FROM names
                       WHERE folded %> ? AND name_row + 0 BETWEEN ? AND ?"""
-    nearest_rows = _keep_names_sharing_most(
-        db, counted_sql, [*name_trigrams, " ".join(name_words), *name_range]
+    nearest_name_rows = _read_names_sharing_most(
+        db, shared_counts_sql, [*name_trigrams, " ".join(name_words), *name_id_range]
     )
     # Where even the best shares few, others that share as many may have them far apart.
-    if nearest_rows and 4 * nearest_rows[0]["shared"] >= 3 * len(name_trigrams):
-        return [row["name_row"] for row in nearest_rows]
+    if nearest_name_rows and 4 * nearest_name_rows[0]["shared"] >= 3 * len(name_trigrams):
+        return [name_row["name_row"] for name_row in nearest_name_rows]
     # Folded names have letters and digits only: nothing in a trigram is a pattern.
-    sharing_sql = "SELECT name_row FROM names WHERE folded LIKE ? AND name_row + 0 BETWEEN ? AND ?"
+    matching_names_sql = (
+        "SELECT name_row FROM names WHERE folded LIKE ? AND name_row + 0 BETWEEN ? AND ?"
+    )
     return _find_names_by_patterns(
-        db, sharing_sql, [f"%{name_trigram}%" for name_trigram in name_trigrams], name_range
+        db,
+        matching_names_sql,
+        [f"%{name_trigram}%" for name_trigram in name_trigrams],
+        name_id_range,
     )
 
 
 def _find_names_by_patterns(
-    db: Database, sharing_sql: str, match_patterns: Sequence[str], name_range: tuple[int, int]
+    db: Database,
+    matching_names_sql: str,
+    match_patterns: Sequence[str],
+    name_id_range: tuple[int, int],
 ) -> list[int]:
-    all_sharing_sql = " UNION ALL ".join([sharing_sql] * len(match_patterns))
-    counted_rows = _keep_names_sharing_most(
+    all_matching_names_sql = " UNION ALL ".join([matching_names_sql] * len(match_patterns))
+    nearest_name_rows = _read_names_sharing_most(
         db,
-        f"SELECT name_row, count(*) AS shared FROM ({all_sharing_sql}) AS sharing "
+        f"SELECT name_row, count(*) AS shared FROM ({all_matching_names_sql}) AS sharing "
         "GROUP BY name_row",
         [
             sql_value
             for match_pattern in match_patterns
-            for sql_value in (match_pattern, *name_range)
+            for sql_value in (match_pattern, *name_id_range)
         ],
     )
-    return [row["name_row"] for row in counted_rows]
+    return [name_row["name_row"] for name_row in nearest_name_rows]
 
 
-def _keep_names_sharing_most(
-    db: Database, counted_sql: str, sql_values: Sequence[Any]
+def _read_names_sharing_most(
+    db: Database, shared_counts_sql: str, sql_values: Sequence[Any]
 ) -> list[Any]:
     return db.execute(
-        f"""WITH counted AS MATERIALIZED ({counted_sql})
+        f"""WITH counted AS MATERIALIZED ({shared_counts_sql})
             SELECT name_row, shared FROM counted
             WHERE 2 * shared >= (SELECT max(shared) FROM counted)
             ORDER BY shared DESC, name_row""",

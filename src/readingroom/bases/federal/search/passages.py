@@ -11,7 +11,7 @@ from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.core.arrays import NDArray, RowMask, RowNumbers, np
 from readingroom.storage.database import Database, Row
 
-_CODE_BY_SOURCE = {source.name: code for code, source in enumerate(SOURCES)}
+_CODE_BY_SOURCE = {source.name: source_code for source_code, source in enumerate(SOURCES)}
 
 
 PASSAGE_COLUMNS = """c.chunk, p.title, p.abstract, p.action, p.body,
@@ -41,13 +41,13 @@ class PassageOwners:
 
         Whoever asks about passages has called this before.
         """
-        if read_generation(db) <= self._generation:
+        if read_records_generation(db) <= self._generation:
             return
         with self._update_lock:
             if self._generation < 0:
                 self._document_numbers = np.zeros(0, np.int32)
                 self._source_codes = np.zeros(0, np.int8)
-            current_generation = read_generation(db)
+            current_generation = read_records_generation(db)
             new_rows = self._read_new_rows(db)
             if len(new_rows):
                 self._enlarge_arrays(int(new_rows["chunk"][-1]) + 1)
@@ -69,11 +69,15 @@ class PassageOwners:
         """Return the numbers of the records of these passages."""
         return self._document_numbers[chunk_numbers]
 
-    def mask_sources(self, source_names: Iterable[str], chunk_numbers: RowNumbers) -> RowMask:
+    def mask_passages_of_sources(
+        self, source_names: Iterable[str], chunk_numbers: RowNumbers
+    ) -> RowMask:
         """Return, for each passage, whether it belongs to one of these sources."""
-        is_requested_by_code = np.zeros(len(SOURCES), bool)
-        is_requested_by_code[[_CODE_BY_SOURCE[source_name] for source_name in source_names]] = True
-        return is_requested_by_code[self._source_codes[chunk_numbers]]
+        is_requested_by_source_code = np.zeros(len(SOURCES), bool)
+        is_requested_by_source_code[
+            [_CODE_BY_SOURCE[source_name] for source_name in source_names]
+        ] = True
+        return is_requested_by_source_code[self._source_codes[chunk_numbers]]
 
     def _read_new_rows(self, db: Database) -> "NDArray[np.void]":
         passage_rows = db.iterate_tuples(
@@ -81,12 +85,12 @@ class PassageOwners:
                WHERE c.chunk > ? ORDER BY c.chunk""",
             (self._last_chunk_number,),
         )
-        coded_rows = (
+        numbered_rows = (
             (chunk_number, document_number, _CODE_BY_SOURCE[source_name])
             for chunk_number, document_number, source_name in passage_rows
         )
-        row_dtype = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]
-        return np.fromiter(coded_rows, np.dtype(row_dtype))
+        passage_dtype = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]
+        return np.fromiter(numbered_rows, np.dtype(passage_dtype))
 
     def _enlarge_arrays(self, needed_length: int) -> None:
         """Replace the arrays by larger ones; readers may still use the old ones."""
@@ -98,7 +102,7 @@ class PassageOwners:
             self._document_numbers = np.pad(self._document_numbers, (0, added_length))
 
 
-def read_generation(db: Database) -> int:
+def read_records_generation(db: Database) -> int:
     """Return how often the file has changed."""
     return int(db.execute("SELECT value FROM generation").fetchone()["value"])
 
@@ -106,10 +110,15 @@ def read_generation(db: Database) -> int:
 def build_passage_text(passage_row: Row) -> str:
     """Return a passage under its record's title: alone it may not say what it is about."""
     first_heading = (passage_row["heading"] or "").partition("\n")[0][:_MAX_HEADING_CHARS]
-    text_parts = [
+    passage_paragraphs = [
         passage_row["title"] or first_heading,
         passage_row["abstract"],
         passage_row["action"],
         passage_row["body"],
     ]
-    return "\n".join(text_part for text_part in text_parts if text_part) or "untitled"
+    return (
+        "\n".join(
+            passage_paragraph for passage_paragraph in passage_paragraphs if passage_paragraph
+        )
+        or "untitled"
+    )

@@ -14,35 +14,35 @@ from collections.abc import Callable, Iterable
 from datetime import date
 
 from readingroom.bases.federal.schema.sources import Shape, list_source_names, list_sources_of_shape
-from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, read_generation
+from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, read_records_generation
 from readingroom.core import clock
 from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.storage.database import Database, Row
 
 _DOCUMENTS_PER_SLICE = 64
 _LOCAL_LEASE_PREFIX = f"local:{socket.gethostname().replace(':', '')}:"
-_MAX_ASKED_DOCUMENTS = 10_000
+_MAX_PRIORITIZED_DOCUMENTS = 10_000
 # Twice as many links to a record are worth as much as being half a year newer.
 _DAYS_PER_LINK_DOUBLING = 182
 
-_EMBEDDED_SOURCES = tuple(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
-_EMBEDDED_SOURCE_PLACEHOLDERS = ", ".join("?" * len(_EMBEDDED_SOURCES))
+_EMBEDDED_SOURCE_NAMES = tuple(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
+_EMBEDDED_SOURCE_PLACEHOLDERS = ", ".join("?" * len(_EMBEDDED_SOURCE_NAMES))
 _UNEMBEDDED_SQL = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
     WHERE v.chunk IS NULL AND d.source IN ({_EMBEDDED_SOURCE_PLACEHOLDERS})"""
-_CLAIM_LOCK = "readingroom:federal:embedding_leases"
+_CLAIM_LOCK_NAME = "readingroom:federal:embedding_leases"
 _NOT_LEASED_SQL = "NOT EXISTS (SELECT 1 FROM embedding_leases l WHERE l.chunk = c.chunk)"
 
 
 class EmbeddingQueue:
     """The order in which one process hands out passages; all processes share the leases."""
 
-    def __init__(self, now: Callable[[], float] = clock.unix_seconds) -> None:
-        self._now = now
+    def __init__(self, get_unix_seconds: Callable[[], float] = clock.unix_seconds) -> None:
+        self._get_unix_seconds = get_unix_seconds
         self._lock = threading.Lock()
         self._next_document_numbers: list[int] = []
         """Records that have passages without vectors, the most wanted last."""
-        self._asked_document_numbers: dict[int, None] = {}
+        self._prioritized_document_numbers: dict[int, None] = {}
         self._exhausted_state: tuple[int, int] | None = None
         """At this generation and with so many leases everything was embedded or leased."""
 
@@ -50,19 +50,19 @@ class EmbeddingQueue:
         """Remember records that a search found, so that they come before all others."""
         with self._lock:
             for document_number in document_numbers:
-                if len(self._asked_document_numbers) < _MAX_ASKED_DOCUMENTS:
-                    self._asked_document_numbers[document_number] = None
+                if len(self._prioritized_document_numbers) < _MAX_PRIORITIZED_DOCUMENTS:
+                    self._prioritized_document_numbers[document_number] = None
 
     def claim_passages(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
         """Return up to so many passages, which belong to the lease from then on; [] for none."""
         with self._lock:
-            if self._delete_expired(db):
+            if self._delete_expired_leases(db):
                 self._forget_order()
             # Another process may have given back what it had, which leaves the generation as it is.
-            queue_state = (read_generation(db), _count_leases(db))
+            queue_state = (read_records_generation(db), _count_leases(db))
             if not self._next_document_numbers and queue_state != self._exhausted_state:
-                self._next_document_numbers = _order_documents(db)
-            leased_rows = self._lease_rows(db, lease_id, max_passages)
+                self._next_document_numbers = _read_ordered_document_numbers(db)
+            leased_rows = self._lease_passages(db, lease_id, max_passages)
             if not leased_rows and not self._next_document_numbers:
                 self._exhausted_state = queue_state
             return leased_rows
@@ -72,7 +72,7 @@ class EmbeddingQueue:
         with db.transaction():
             return db.execute(
                 "UPDATE embedding_leases SET expires_at = ? WHERE lease_id = ?",
-                (self._now() + LEASE_SECONDS, lease_id),
+                (self._get_unix_seconds() + LEASE_SECONDS, lease_id),
             ).rowcount
 
     def release_lease(self, db: Database, lease_id: str) -> None:
@@ -86,50 +86,57 @@ class EmbeddingQueue:
         self._next_document_numbers = []
         self._exhausted_state = None
 
-    def _delete_expired(self, db: Database) -> bool:
-        now = self._now()
+    def _delete_expired_leases(self, db: Database) -> bool:
+        current_seconds = self._get_unix_seconds()
         expired_leases_sql = "FROM embedding_leases WHERE expires_at <= ?"
-        if db.execute(f"SELECT 1 {expired_leases_sql} LIMIT 1", (now,)).fetchone() is None:
+        if (
+            db.execute(f"SELECT 1 {expired_leases_sql} LIMIT 1", (current_seconds,)).fetchone()
+            is None
+        ):
             return False
         with db.transaction():
-            db.execute(f"DELETE {expired_leases_sql}", (now,))
+            db.execute(f"DELETE {expired_leases_sql}", (current_seconds,))
         return True
 
-    def _lease_rows(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
+    def _lease_passages(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
         leased_rows: list[Row] = []
         with db.transaction():
             if db.dialect.engine == "postgres":
                 # Who claims waits for whoever does already, as all writers of a file do.
-                db.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (_CLAIM_LOCK,))
-            while len(leased_rows) < max_passages and (document_numbers := self._take_documents()):
+                db.execute(
+                    "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (_CLAIM_LOCK_NAME,)
+                )
+            while len(leased_rows) < max_passages and (
+                document_numbers := self._take_next_document_numbers()
+            ):
                 waiting_rows = _read_waiting_passages(db, document_numbers)
-                wanted_count = max_passages - len(leased_rows)
-                leased_rows += waiting_rows[:wanted_count]
+                missing_count = max_passages - len(leased_rows)
+                leased_rows += waiting_rows[:missing_count]
                 # Those of which a passage is left are next again.
                 untaken_document_numbers = dict.fromkeys(
-                    passage_row["doc"] for passage_row in waiting_rows[wanted_count:]
+                    passage_row["doc"] for passage_row in waiting_rows[missing_count:]
                 )
                 self._next_document_numbers += reversed(untaken_document_numbers)
-            expires_at = self._now() + LEASE_SECONDS
+            expires_at = self._get_unix_seconds() + LEASE_SECONDS
             db.executemany(
                 "INSERT INTO embedding_leases (chunk, lease_id, expires_at) VALUES (?, ?, ?)",
                 [(passage_row["chunk"], lease_id, expires_at) for passage_row in leased_rows],
             )
         return leased_rows
 
-    def _take_documents(self) -> list[int]:
-        if self._asked_document_numbers:
-            newly_asked_numbers, self._asked_document_numbers = (
-                list(self._asked_document_numbers)[::-1],
+    def _take_next_document_numbers(self) -> list[int]:
+        if self._prioritized_document_numbers:
+            prioritized_numbers, self._prioritized_document_numbers = (
+                list(self._prioritized_document_numbers)[::-1],
                 {},
             )
-            self._next_document_numbers += newly_asked_numbers
+            self._next_document_numbers += prioritized_numbers
         next_document_numbers = self._next_document_numbers[-_DOCUMENTS_PER_SLICE:][::-1]
         del self._next_document_numbers[-_DOCUMENTS_PER_SLICE:]
         return next_document_numbers
 
 
-def make_local_lease() -> str:
+def make_local_lease_id() -> str:
     """Return a lease id that says which process of which machine has it."""
     return f"{_LOCAL_LEASE_PREFIX}{os.getpid()}:{secrets.token_hex(8)}"
 
@@ -157,7 +164,7 @@ def _is_lease_holder_running(lease_id: str) -> bool:
 def count_unembedded(db: Database) -> int:
     """Return how many chunks have no vector yet and should have one."""
     (unembedded_count,) = db.execute(
-        f"SELECT count(*) {_UNEMBEDDED_SQL}", _EMBEDDED_SOURCES
+        f"SELECT count(*) {_UNEMBEDDED_SQL}", _EMBEDDED_SOURCE_NAMES
     ).fetchone()
     return int(unembedded_count)
 
@@ -167,28 +174,29 @@ def _count_leases(db: Database) -> int:
     return int(lease_count)
 
 
-def _order_documents(db: Database) -> list[int]:
+def _read_ordered_document_numbers(db: Database) -> list[int]:
     """Return the records with passages that nobody embeds, the newest and most linked last."""
     document_rows = db.iterate_tuples(
         f"""SELECT d.doc, d.published_at,
                (SELECT count(*) FROM links WHERE links.to_id = d.id) AS link_count
            FROM documents d
            WHERE d.doc IN (SELECT c.doc {_UNEMBEDDED_SQL} AND {_NOT_LEASED_SQL})""",
-        _EMBEDDED_SOURCES,
+        _EMBEDDED_SOURCE_NAMES,
     )
     scored_document_numbers = [
-        (_score_record(published_at, link_count), document_number)
+        (_compute_priority(published_at, link_count), document_number)
         for document_number, published_at, link_count in document_rows
     ]
     return [
         document_number
         for _, document_number in sorted(
-            scored_document_numbers, key=lambda entry: (entry[0], -entry[1])
+            scored_document_numbers,
+            key=lambda score_and_number: (score_and_number[0], -score_and_number[1]),
         )
     ]
 
 
-def _score_record(published_at: str | None, link_count: int) -> float:
+def _compute_priority(published_at: str | None, link_count: int) -> float:
     """Return how much a record is wanted: its day, later for what others link to."""
     published_ordinal = date.fromisoformat(published_at[:10]).toordinal() if published_at else 0
     return published_ordinal + _DAYS_PER_LINK_DOUBLING * math.log2(1 + link_count)
@@ -197,13 +205,19 @@ def _score_record(published_at: str | None, link_count: int) -> float:
 def _read_waiting_passages(db: Database, document_numbers: list[int]) -> list[Row]:
     """Return the passages of records that have neither a vector nor a lease, in their order."""
     # What was asked for stands in the list a second time; its first place counts.
-    place_by_document = {
-        document_number: document_place
-        for document_place, document_number in enumerate(dict.fromkeys(document_numbers))
+    position_by_document_number = {
+        document_number: document_position
+        for document_position, document_number in enumerate(dict.fromkeys(document_numbers))
     }
     waiting_rows = db.execute(
         f"""SELECT c.doc, {PASSAGE_COLUMNS} {_UNEMBEDDED_SQL}
            AND c.doc IN ({db.dialect.parameter_numbers_sql}) AND {_NOT_LEASED_SQL}""",
-        (*_EMBEDDED_SOURCES, json.dumps(document_numbers)),
+        (*_EMBEDDED_SOURCE_NAMES, json.dumps(document_numbers)),
     ).fetchall()
-    return sorted(waiting_rows, key=lambda row: (place_by_document[row["doc"]], row["chunk"]))
+    return sorted(
+        waiting_rows,
+        key=lambda passage_row: (
+            position_by_document_number[passage_row["doc"]],
+            passage_row["chunk"],
+        ),
+    )

@@ -88,7 +88,7 @@ def rank_records(
     At least `max_records` are returned, where so many are proposed. Records that the
     query calls by their name come first.
     """
-    named_document_numbers = _find_named_documents(
+    named_document_numbers = _find_named_document_numbers(
         db, query_text, [proposed_record.document_number for proposed_record in proposed_by_words]
     )
     proposed_by_words = sorted(
@@ -98,10 +98,12 @@ def rank_records(
     ranking_mode: Mode = "lexical"
     if proposed_by_meaning:
         ranking_mode = "hybrid" if proposed_by_words else "semantic"
-    bonus_by_chunk: dict[int, float] = {}
+    bonus_by_chunk_number: dict[int, float] = {}
     if ranking_mode == "hybrid":
-        bonus_by_chunk = _compute_bonuses(db, query_text, proposed_by_words, proposed_by_meaning)
-        proposed_by_meaning = _sort_by_worth(proposed_by_meaning, bonus_by_chunk)
+        bonus_by_chunk_number = _compute_bonuses(
+            db, query_text, proposed_by_words, proposed_by_meaning
+        )
+        proposed_by_meaning = _sort_by_cosine_and_bonus(proposed_by_meaning, bonus_by_chunk_number)
     document_number_by_chunk_id = {
         str(proposed_record.chunk_number): proposed_record.document_number
         for proposed_record in (*proposed_by_words, *proposed_by_meaning)
@@ -115,13 +117,13 @@ def rank_records(
         [str(proposed_record.chunk_number) for proposed_record in proposed_by_meaning],
         [str(proposed_record.chunk_number) for proposed_record in proposed_by_words],
         partial(
-            _judge_passages,
+            _score_passages,
             db,
             query_text,
             query_vector,
             vector_index,
             match_strength_by_chunk_id,
-            bonus_by_chunk,
+            bonus_by_chunk_number,
             _WordStatistics(db, query_text, passage_count),
         ),
         ranking_mode,
@@ -133,7 +135,10 @@ def rank_records(
     )
     if ranking_mode == "hybrid":
         other_passages = look_again(
-            query_text, other_passages, partial(_fetch_texts, db), vector_index.embedder.reranker
+            query_text,
+            other_passages,
+            partial(_read_passage_texts, db),
+            vector_index.embedder.reranker,
         )
     return [
         RankedRecord(
@@ -160,18 +165,18 @@ def _compute_bonuses(
     return compute_bonuses(db, query_text, chunk_numbers)
 
 
-def _sort_by_worth(
-    proposed_by_meaning: Sequence[ProposedRecord], bonus_by_chunk: Mapping[int, float]
+def _sort_by_cosine_and_bonus(
+    proposed_by_meaning: Sequence[ProposedRecord], bonus_by_chunk_number: Mapping[int, float]
 ) -> list[ProposedRecord]:
     """Return the records by nearness and worth together.
 
     What is read side by side is cut off later, and must not be cut off by nearness alone.
     """
 
-    def measure_worth(proposed_record: ProposedRecord) -> float:
-        return proposed_record.cosine + bonus_by_chunk.get(proposed_record.chunk_number, 0.0)
+    def compute_cosine_and_bonus(proposed_record: ProposedRecord) -> float:
+        return proposed_record.cosine + bonus_by_chunk_number.get(proposed_record.chunk_number, 0.0)
 
-    return sorted(proposed_by_meaning, key=measure_worth, reverse=True)
+    return sorted(proposed_by_meaning, key=compute_cosine_and_bonus, reverse=True)
 
 
 def _separate_named_records(
@@ -195,13 +200,13 @@ def _separate_named_records(
     return named_passages, other_passages
 
 
-def _judge_passages(
+def _score_passages(
     db: Database,
     query_text: str,
     query_vector: Vector | None,
     vector_index: FederalVectors,
     match_strength_by_chunk_id: Mapping[str, float],
-    bonus_by_chunk: Mapping[int, float],
+    bonus_by_chunk_number: Mapping[int, float],
     word_statistics: "_WordStatistics",
     chunk_ids: Sequence[str],
 ) -> list[ComparedPassage]:
@@ -210,9 +215,9 @@ def _judge_passages(
     proposed_passages = []
     for passage_row in _read_passages(db, chunk_ids):
         passage_id = str(passage_row["chunk"])
-        guessed_cosine = None
+        estimated_cosine = None
         if vector_by_chunk_id and passage_id not in vector_by_chunk_id:
-            guessed_cosine = (
+            estimated_cosine = (
                 _RANKING_WEIGHTS.unembedded_cosine
                 + _RANKING_WEIGHTS.unembedded_word_weight
                 * match_strength_by_chunk_id.get(passage_id, 0.0)
@@ -222,17 +227,18 @@ def _judge_passages(
                 passage_id,
                 build_passage_text(passage_row),
                 vector_by_chunk_id.get(passage_id),
-                guessed_cosine,
+                estimated_cosine,
             )
         )
     compared_passages = rank_passages(
         query_text, query_vector, proposed_passages, word_statistics, _RANKING_WEIGHTS
     )
-    weighed_passages = [
+    adjusted_passages = [
         replace(
             compared_passage,
             fit=round(
-                compared_passage.fit + bonus_by_chunk.get(int(compared_passage.passage_id), 0.0),
+                compared_passage.fit
+                + bonus_by_chunk_number.get(int(compared_passage.passage_id), 0.0),
                 6,
             ),
             # A guess orders passages; as a likeness it is not told.
@@ -243,7 +249,7 @@ def _judge_passages(
         for compared_passage in compared_passages
     ]
     return sorted(
-        weighed_passages,
+        adjusted_passages,
         key=lambda compared_passage: (-compared_passage.fit, compared_passage.passage_id),
     )
 
@@ -256,7 +262,7 @@ def _read_passages(db: Database, chunk_ids: Iterable[str]) -> list[Row]:
     ).fetchall()
 
 
-def _fetch_texts(db: Database, chunk_ids: Iterable[str]) -> dict[str, str]:
+def _read_passage_texts(db: Database, chunk_ids: Iterable[str]) -> dict[str, str]:
     return {
         str(passage_row["chunk"]): build_passage_text(passage_row)
         for passage_row in _read_passages(db, chunk_ids)
@@ -286,7 +292,7 @@ class _WordStatistics:
 # --- records that are named ---
 
 
-def _find_named_documents(
+def _find_named_document_numbers(
     db: Database, query_text: str, document_numbers: Sequence[int]
 ) -> set[int]:
     """Return those of the records that the query calls by a title, a citation or a short title."""
@@ -296,7 +302,8 @@ def _find_named_documents(
         document_number
         for document_number, title_text in _read_titles(db, document_numbers[:PROPOSALS_PER_SEARCH])
         if any(
-            _is_named(title_words, query_words) for title_words in _list_record_names(title_text)
+            _contains_name(title_words, query_words)
+            for title_words in _list_record_names(title_text)
         )
     }
 
@@ -328,7 +335,7 @@ def _list_record_names(title_text: str) -> list[tuple[str, ...]]:
     return [fold_all_words(distinct_name) for distinct_name in distinct_names]
 
 
-def _is_named(name_words: tuple[str, ...], query_words: tuple[str, ...]) -> bool:
+def _contains_name(name_words: tuple[str, ...], query_words: tuple[str, ...]) -> bool:
     """Return whether a query is this name, or has it among other words.
 
     Only citations and acts are looked for among other words: `General` is a title too.

@@ -40,46 +40,48 @@ def find_registry_records(db: Database, query_text: str, max_results: int) -> li
     query_stems = dict.fromkeys(
         get_shared_stemmer().stem_significant_words(query_text)[:_MAX_QUERY_STEMS]
     )
-    score_by_name_row: defaultdict[int, float] = defaultdict(float)
-    source_by_name_row: dict[int, str] = {}
-    match_count_by_name_row: Counter[int] = Counter()
+    score_by_name_id: defaultdict[int, float] = defaultdict(float)
+    source_name_by_name_id: dict[int, str] = {}
+    match_count_by_name_id: Counter[int] = Counter()
     for word_stem in query_stems:
-        names_with_stem = _find_names(db, word_stem)
-        for name_row, source_name in names_with_stem:
-            score_by_name_row[name_row] += math.log(1 + _MAX_NAMES_PER_WORD / len(names_with_stem))
-            source_by_name_row[name_row] = source_name
-            match_count_by_name_row[name_row] += 1
-    named_record_kinds = _find_named_record_kinds(query_stems)
-    for name_row, source_name in source_by_name_row.items():
-        if source_name in named_record_kinds:
-            score_by_name_row[name_row] += _KIND_WORD_WEIGHT
-            match_count_by_name_row[name_row] += 1
+        ids_and_sources_of_names = _find_names_with_stem(db, word_stem)
+        for name_id, source_name in ids_and_sources_of_names:
+            score_by_name_id[name_id] += math.log(
+                1 + _MAX_NAMES_PER_WORD / len(ids_and_sources_of_names)
+            )
+            source_name_by_name_id[name_id] = source_name
+            match_count_by_name_id[name_id] += 1
+    named_source_names = _find_meant_source_names(query_stems)
+    for name_id, source_name in source_name_by_name_id.items():
+        if source_name in named_source_names:
+            score_by_name_id[name_id] += _KIND_WORD_WEIGHT
+            match_count_by_name_id[name_id] += 1
     # One word alone may be anything, unless it is all that was asked.
     min_match_count = min(2, len(query_stems))
-    found_name_rows = [
-        found_name_row
-        for found_name_row in score_by_name_row
-        if match_count_by_name_row[found_name_row] >= min_match_count
+    matching_name_ids = [
+        matching_name_id
+        for matching_name_id in score_by_name_id
+        if match_count_by_name_id[matching_name_id] >= min_match_count
     ]
-    found_name_rows.sort(
-        key=lambda found_name_row: (-score_by_name_row[found_name_row], found_name_row)
+    matching_name_ids.sort(
+        key=lambda matching_name_id: (-score_by_name_id[matching_name_id], matching_name_id)
     )
-    return list(_read_registry_hits(db, found_name_rows, source_by_name_row, max_results))
+    return list(_read_registry_hits(db, matching_name_ids, source_name_by_name_id, max_results))
 
 
-def _find_names(db: Database, word_stem: str) -> list[tuple[int, str]]:
+def _find_names_with_stem(db: Database, word_stem: str) -> list[tuple[int, str]]:
     """Return names with a word that begins with the stem, each with its source."""
     if len(word_stem) < 3 or not word_stem.isalnum():
         return []
-    found_names = find_names_with_word(db, word_stem, _MAX_NAMES_PER_WORD)
+    name_rows = find_names_with_word(db, word_stem, _MAX_NAMES_PER_WORD)
     return [
-        (found_name["name_row"], found_name["source"])
-        for found_name in found_names
-        if found_name["source"] in _KIND_WORDS_BY_SOURCE
+        (name_row["name_row"], name_row["source"])
+        for name_row in name_rows
+        if name_row["source"] in _KIND_WORDS_BY_SOURCE
     ]
 
 
-def _find_named_record_kinds(query_stems: Mapping[str, None]) -> set[str]:
+def _find_meant_source_names(query_stems: Mapping[str, None]) -> set[str]:
     word_stemmer = get_shared_stemmer()
     return {
         source_name
@@ -89,17 +91,20 @@ def _find_named_record_kinds(query_stems: Mapping[str, None]) -> set[str]:
 
 
 def _read_registry_hits(
-    db: Database, name_rows: Sequence[int], source_by_name_row: Mapping[int, str], max_results: int
+    db: Database,
+    name_ids: Sequence[int],
+    source_name_by_name_id: Mapping[int, str],
+    max_results: int,
 ) -> Iterator[Hit]:
     seen_ids: set[str] = set()
-    for name_row in name_rows:
-        table_name = SOURCES_BY_NAME[source_by_name_row[name_row]].name
+    for name_id in name_ids:
+        table_name = SOURCES_BY_NAME[source_name_by_name_id[name_id]].name
         stored_row = db.execute(
             f"""SELECT r.id, r.record, r.source_url, r.citation_string, r.published_at
                 FROM name_forms f JOIN {table_name} r ON r.id = f.record_id
                 WHERE f.name_row = ? AND r.status = 'active'
                 ORDER BY r.published_at DESC NULLS LAST LIMIT 1""",
-            (name_row,),
+            (name_id,),
         ).fetchone()
         if stored_row is None or stored_row["id"] in seen_ids:
             continue
@@ -109,7 +114,7 @@ def _read_registry_hits(
             id=stored_row["id"],
             title=record_fields["title"],
             url=stored_row["source_url"],
-            source=source_by_name_row[name_row],
+            source=source_name_by_name_id[name_id],
             snippet=_describe_record(record_fields),
             score=0.1,  # no search compared it with the question; the desk does
             published_at=stored_row["published_at"],
@@ -125,16 +130,16 @@ def _describe_record(record_fields: Mapping[str, Any]) -> str:
     """Return what a record says in words, from its fields."""
     distinct_texts: dict[str, None] = {}
 
-    def collect(field_value: Any) -> None:
+    def collect_texts(field_value: Any) -> None:
         if isinstance(field_value, str) and " " in field_value.strip() and "://" not in field_value:
             distinct_texts[" ".join(field_value.split())] = None
         elif isinstance(field_value, Mapping):
             for field_name, inner_value in field_value.items():
                 if field_name not in _HIDDEN_FIELDS:
-                    collect(inner_value)
+                    collect_texts(inner_value)
         elif isinstance(field_value, list):
             for inner_value in field_value:
-                collect(inner_value)
+                collect_texts(inner_value)
 
-    collect(record_fields)
+    collect_texts(record_fields)
     return ". ".join(distinct_texts)[:_SNIPPET_LENGTH] or str(record_fields["title"])

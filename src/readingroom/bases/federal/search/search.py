@@ -10,8 +10,8 @@ from readingroom.bases.federal.schema.sources import (
     SOURCES_BY_NAME,
     Shape,
     Source,
-    find_sources,
     list_source_names,
+    list_sources_and_included,
     list_sources_of_shape,
 )
 from readingroom.bases.federal.search import vectors
@@ -38,7 +38,7 @@ _MIN_PASSAGE_LENGTH = 80
 # A search that takes longer is stopped: others wait for its thread.
 _TIME_LIMIT_SECONDS = 5.0
 _MIN_RANKED_PASSAGES = 100
-_UNEMBEDDED_REASON = "nothing has been embedded yet: run `readingroom federal embed`"
+_NOTHING_EMBEDDED_REASON = "nothing has been embedded yet: run `readingroom federal embed`"
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,10 @@ def plan_search(arguments: Search, search_mode: Mode) -> SearchPlan:
 
     Raise SourceNotSearchable or NotSearchableSemantically if one of the sources cannot be.
     """
-    requested_sources = find_sources(arguments.source)
-    wanted_sources = requested_sources or list_sources_of_shape(Shape.BODY, Shape.SHORT)
+    requested_sources = list_sources_and_included(arguments.source)
+    searched_sources = requested_sources or list_sources_of_shape(Shape.BODY, Shape.SHORT)
     registry_sources = [
-        record_source for record_source in wanted_sources if record_source.shape is Shape.REGISTRY
+        record_source for record_source in searched_sources if record_source.shape is Shape.REGISTRY
     ]
     if registry_sources:
         raise SourceNotSearchable(
@@ -102,13 +102,15 @@ def plan_search(arguments: Search, search_mode: Mode) -> SearchPlan:
     # Short texts have vectors too: beside others they would lose without them.
     embedded_shapes = (Shape.BODY,) if search_mode == "semantic" else (Shape.BODY, Shape.SHORT)
     semantic_sources = tuple(
-        record_source for record_source in wanted_sources if record_source.shape in embedded_shapes
+        record_source
+        for record_source in searched_sources
+        if record_source.shape in embedded_shapes
     )
     filter_values = dict(arguments.filters or ())
     return SearchPlan(
         query=arguments.query,
         mode=search_mode,
-        lexical_sources=() if search_mode == "semantic" else tuple(wanted_sources),
+        lexical_sources=() if search_mode == "semantic" else tuple(searched_sources),
         semantic_sources=() if search_mode == "lexical" else semantic_sources,
         facet_filters={
             filter_name: filter_value if isinstance(filter_value, tuple) else (str(filter_value),)
@@ -153,11 +155,11 @@ def run_search(
             search_plan.offset + search_plan.limit,
         )
         proposed_document_numbers = {
-            proposed_passage.document_number
-            for proposed_passage in (*proposed_by_words, *proposed_by_meaning)
+            proposed_record.document_number
+            for proposed_record in (*proposed_by_words, *proposed_by_meaning)
         }
         page_records = ranked_records[search_plan.offset : search_plan.offset + search_plan.limit]
-        vector_index.ask_for_missing(
+        vector_index.prioritize_missing_vectors(
             {
                 str(ranked_record.chunk_number): ranked_record.document_number
                 for ranked_record in page_records
@@ -184,14 +186,14 @@ def _embed_query(
         return search_plan, None
     try:
         vector_index.apply_vector_changes(db)
-        reduced_plan = _plan_by_words_only(
+        changed_plan = _plan_by_words_only(
             search_plan,
             _list_sources_without_vectors(db, search_plan, vector_index),
-            _UNEMBEDDED_REASON,
+            _NOTHING_EMBEDDED_REASON,
         )
-        if not reduced_plan.semantic_sources:
-            return reduced_plan, None
-        return reduced_plan, vector_index.embedder.embed(search_plan.query)
+        if not changed_plan.semantic_sources:
+            return changed_plan, None
+        return changed_plan, vector_index.embedder.embed(search_plan.query)
     except ModelUnavailable as error:
         return _plan_by_words_only(search_plan, search_plan.semantic_sources, error.message), None
 
@@ -248,15 +250,15 @@ def rank_by_words(
     """Return records by the BM25 rank of their best passage, and how many match."""
     matching_rows = _find_matching_passages(db, search_plan)
     matching_rows = matching_rows[
-        passage_owners.mask_sources(
+        passage_owners.mask_passages_of_sources(
             list_source_names(search_plan.lexical_sources), matching_rows["chunk"]
         )
     ]
     document_numbers = passage_owners.get_document_numbers(matching_rows["chunk"])
     # The ranks of FTS5 are negative, the best the lowest. Equal ones go by the record's number.
-    row_order = np.lexsort((document_numbers, matching_rows["rank"]))
-    _, first_positions = np.unique(document_numbers[row_order], return_index=True)
-    best_row_indexes = row_order[np.sort(first_positions)[: search_plan.ranking_depth]]
+    sorted_row_indexes = np.lexsort((document_numbers, matching_rows["rank"]))
+    _, best_positions = np.unique(document_numbers[sorted_row_indexes], return_index=True)
+    best_row_indexes = sorted_row_indexes[np.sort(best_positions)[: search_plan.ranking_depth]]
     best_ranks = matching_rows["rank"][best_row_indexes]
     match_strengths = best_ranks / best_ranks[0] if len(best_ranks) else best_ranks
     proposed_records = [
@@ -268,7 +270,7 @@ def rank_by_words(
             strict=True,
         )
     ]
-    return proposed_records, len(first_positions)
+    return proposed_records, len(best_positions)
 
 
 def _find_matching_passages(db: Database, search_plan: SearchPlan) -> "NDArray[np.void]":
@@ -317,7 +319,7 @@ def rank_by_meaning(
     passage_owners: PassageOwners,
 ) -> list[ProposedRecord]:
     """Return records by their nearest passage."""
-    allowed_document_numbers = _find_documents_by_facets(db, search_plan.facet_filters)
+    allowed_document_numbers = _find_document_numbers_by_facets(db, search_plan.facet_filters)
     source_names = list_source_names(search_plan.semantic_sources)
     vector_filter = vectors.build_vector_filter(
         source_names,
@@ -340,7 +342,7 @@ def rank_by_meaning(
     ]
 
 
-def _find_documents_by_facets(
+def _find_document_numbers_by_facets(
     db: Database, facet_filters: dict[str, tuple[str, ...]]
 ) -> tuple[int, ...] | None:
     """Return the records that pass filters on fields with several values; None without any."""
@@ -351,7 +353,7 @@ def _find_documents_by_facets(
     }
     if not multivalued_filters:
         return None
-    intersection_sql = " INTERSECT ".join(
+    document_numbers_sql = " INTERSECT ".join(
         "SELECT doc FROM facets WHERE field = ? AND value IN "
         f"({', '.join('?' * len(facet_values))})"
         for facet_values in multivalued_filters.values()
@@ -361,7 +363,9 @@ def _find_documents_by_facets(
         for facet_name, allowed_values in multivalued_filters.items()
         for sql_value in (facet_name, *allowed_values)
     ]
-    return tuple(facet_row["doc"] for facet_row in db.execute(intersection_sql, sql_values))
+    return tuple(
+        document_row["doc"] for document_row in db.execute(document_numbers_sql, sql_values)
+    )
 
 
 # --- hits ---

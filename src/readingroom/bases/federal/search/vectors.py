@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from readingroom.bases.federal.search.passages import build_passage_text, read_generation
+from readingroom.bases.federal.search.passages import build_passage_text, read_records_generation
 from readingroom.bases.federal.search.queue import (
     EmbeddingQueue,
     count_unembedded,
-    make_local_lease,
+    make_local_lease_id,
     release_dead_leases,
 )
 from readingroom.core.arrays import Matrix, Vector, np
@@ -27,7 +27,7 @@ _FILTER_FIELDS = FilterFields((*SINGLE_VALUE_FIELDS, "doc"), ("day",))
 # Bounds the memory that a refresh needs besides the index itself.
 _ROWS_PER_FETCH = 8_192
 # Between two looks at what others are embedding.
-_WAIT_SECONDS = 2.0
+_SECONDS_BETWEEN_CHECKS = 2.0
 
 
 class FederalVectors:
@@ -56,14 +56,16 @@ class FederalVectors:
         self, query_vector: Vector, max_records: int, record_filter: Filter | None
     ) -> list[tuple[int, float]]:
         """Return the nearest chunk of each of the k nearest records, with its score."""
-        hits = self._vector_index.search_groups(query_vector, max_records, "doc", record_filter)
-        return [(int(hit.id), hit.score) for hit in hits]
+        chunk_hits = self._vector_index.search_groups(
+            query_vector, max_records, "doc", record_filter
+        )
+        return [(int(chunk_hit.id), chunk_hit.score) for chunk_hit in chunk_hits]
 
     def get_vectors(self, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of chunks by their number, of those that are embedded."""
         return self._vector_index.get_vectors(chunk_ids)
 
-    def ask_for_missing(self, document_number_by_chunk_id: Mapping[str, int]) -> None:
+    def prioritize_missing_vectors(self, document_number_by_chunk_id: Mapping[str, int]) -> None:
         """Let the records be embedded first whose passages a search found without a vector."""
         vector_index = self._vector_index
         self.queue.prioritize_documents(
@@ -74,10 +76,10 @@ class FederalVectors:
 
     def apply_vector_changes(self, db: Database) -> None:
         """Apply what was embedded or removed since the last time; usually nothing."""
-        if read_generation(db) <= self._generation:
+        if read_records_generation(db) <= self._generation:
             return
         with self._update_lock:
-            current_generation = read_generation(db)
+            current_generation = read_records_generation(db)
             (vector_count,) = db.execute("SELECT count(*) FROM vectors").fetchone()
             if not self._last_seq and vector_count:
                 # Reserve room for all at once: an array that grows is copied, and is there twice.
@@ -105,17 +107,20 @@ class FederalVectors:
             self._generation = max(self._generation, current_generation)
 
     def _add_vectors(self, db: Database, vector_rows: list[Row]) -> None:
-        vector_bytes = b"".join(vector_row["embedding"] for vector_row in vector_rows)
-        vector_matrix = np.frombuffer(vector_bytes, np.float32).reshape(len(vector_rows), -1)
-        metadata_by_document = _read_metadata(db, {vector_row["doc"] for vector_row in vector_rows})
+        joined_vector_bytes = b"".join(vector_row["embedding"] for vector_row in vector_rows)
+        vector_matrix = np.frombuffer(joined_vector_bytes, np.float32).reshape(len(vector_rows), -1)
+        metadata_by_document_number = _read_metadata(
+            db, {vector_row["doc"] for vector_row in vector_rows}
+        )
         self.embedded_sources |= {
-            document_metadata["source"] for document_metadata in metadata_by_document.values()
+            document_metadata["source"]
+            for document_metadata in metadata_by_document_number.values()
         }
         chunk_ids = [str(vector_row["chunk"]) for vector_row in vector_rows]
         self._vector_index.upsert_rows(
             chunk_ids,
             vector_matrix,
-            [metadata_by_document[vector_row["doc"]] for vector_row in vector_rows],
+            [metadata_by_document_number[vector_row["doc"]] for vector_row in vector_rows],
         )
 
 
@@ -127,18 +132,20 @@ def build_vector_filter(
     document_numbers: tuple[int, ...] | None,
 ) -> Filter:
     """Return the filters of a search as one of the engine."""
-    filter_parts: list[Filter] = [In("source", tuple(source_names))]
+    combined_filters: list[Filter] = [In("source", tuple(source_names))]
     # In lower case, as in the metadata: the index compares exactly, SQLite's facets do not.
-    filter_parts += [
+    combined_filters += [
         In(facet_name, tuple(allowed_value.lower() for allowed_value in allowed_values))
         for facet_name, allowed_values in facet_filters.items()
         if facet_name in SINGLE_VALUE_FIELDS
     ]
     if since_day or until_day:
-        filter_parts.append(Range("day", _to_ordinal(since_day), _to_ordinal(until_day)))
+        combined_filters.append(
+            Range("day", _convert_to_day_ordinal(since_day), _convert_to_day_ordinal(until_day))
+        )
     if document_numbers is not None:
-        filter_parts.append(In("doc", document_numbers))
-    return And(tuple(filter_parts))
+        combined_filters.append(In("doc", document_numbers))
+    return And(tuple(combined_filters))
 
 
 def embed_passages(
@@ -154,7 +161,7 @@ def embed_passages(
     """
     delete_vectors_of_other_models(db, embedder.identity)
     waiting_count = count_unembedded(db)
-    embedding_queue, lease_id = EmbeddingQueue(), make_local_lease()
+    embedding_queue, lease_id = EmbeddingQueue(), make_local_lease_id()
     release_dead_leases(db)
     embedded_count, started_at = 0, time.monotonic()
     try:
@@ -181,7 +188,7 @@ def embed_passages(
             if not count_unembedded(db):
                 return embedded_count
             report_progress(embedded_count, waiting_count, "the rest is being embedded elsewhere")
-            sleep(_WAIT_SECONDS)
+            sleep(_SECONDS_BETWEEN_CHECKS)
     finally:
         embedding_queue.release_lease(db, lease_id)
 
@@ -220,14 +227,14 @@ def store_vectors(
     with db.transaction():
         db.execute("UPDATE generation SET value = value + 1")
         for chunk_number, passage_vector in zip(chunk_numbers, vector_matrix, strict=True):
-            was_stored = db.execute(
+            new_row_count = db.execute(
                 """INSERT INTO vectors (chunk, model, embedding)
                    SELECT chunk, ?, ? FROM chunks WHERE chunk = ?
                    ON CONFLICT (chunk) DO NOTHING""",
                 (model_identity, passage_vector.astype(np.float32).tobytes(), chunk_number),
             ).rowcount
-            stored_count += was_stored
-            if was_stored and worker_name is not None:
+            stored_count += new_row_count
+            if new_row_count and worker_name is not None:
                 db.execute(
                     """INSERT INTO embedded_elsewhere (chunk, worker) VALUES (?, ?)
                        ON CONFLICT (chunk) DO UPDATE SET worker = excluded.worker""",
@@ -241,27 +248,27 @@ def store_vectors(
 
 
 def _read_new_rows(db: Database, newest_seen_seq: int, model_identity: str) -> Iterator[list[Row]]:
-    vector_cursor = db.execute(
+    vector_rows_cursor = db.execute(
         """SELECT v.seq, v.chunk, v.embedding, c.doc FROM vectors v JOIN chunks c USING (chunk)
            WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
         (newest_seen_seq, model_identity),
     )
-    while vector_rows := vector_cursor.fetchmany(_ROWS_PER_FETCH):
+    while vector_rows := vector_rows_cursor.fetchmany(_ROWS_PER_FETCH):
         yield vector_rows
 
 
 def _read_metadata(db: Database, document_numbers: set[int]) -> dict[int, dict[str, Any]]:
     """Return the fields of these records that filters use."""
     document_numbers_json = json.dumps(sorted(document_numbers))
-    metadata_by_document: dict[int, dict[str, Any]] = {}
+    metadata_by_document_number: dict[int, dict[str, Any]] = {}
     numbers_sql = db.dialect.parameter_numbers_sql
     for document_row in db.execute(
         f"SELECT doc, source, published_at FROM documents WHERE doc IN ({numbers_sql})",
         (document_numbers_json,),
     ):
-        published_ordinal = _to_ordinal(document_row["published_at"])
+        published_ordinal = _convert_to_day_ordinal(document_row["published_at"])
         document_metadata = {"doc": document_row["doc"], "source": document_row["source"]}
-        metadata_by_document[document_row["doc"]] = (
+        metadata_by_document_number[document_row["doc"]] = (
             document_metadata
             if published_ordinal is None
             else document_metadata | {"day": published_ordinal}
@@ -271,11 +278,11 @@ def _read_metadata(db: Database, document_numbers: set[int]) -> dict[int, dict[s
         (document_numbers_json,),
     ):
         if document_row["field"] in SINGLE_VALUE_FIELDS:
-            metadata_by_document[document_row["doc"]].setdefault(
+            metadata_by_document_number[document_row["doc"]].setdefault(
                 document_row["field"], document_row["value"].lower()
             )
-    return metadata_by_document
+    return metadata_by_document_number
 
 
-def _to_ordinal(iso_date: str | None) -> int | None:
+def _convert_to_day_ordinal(iso_date: str | None) -> int | None:
     return date.fromisoformat(iso_date).toordinal() if iso_date else None

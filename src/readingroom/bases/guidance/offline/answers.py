@@ -71,24 +71,24 @@ class OfflineGuidance:
     def search(
         self,
         query_text: str,
-        filter_values: dict[str, Any],
+        filter_values_by_name: dict[str, Any],
         first_index: int,
         max_hits: int,
         newest_first: bool,
     ) -> OfflineHits:
         """Return the best pages, each with its best passage."""
         # Read first: a hit of a later generation is kept under this one, which is over by then.
-        generation = self.library.generation
+        library_generation = self.library.generation
         best_passages, degraded_reason = self._offline_index.search_passages(
             query_text, _MAX_RANKED_PAGES
         )
         hits = []
         for best_passage in best_passages:
-            page_hit = self._find_page_hit(generation, best_passage)
-            if page_hit and _is_passing_filters(page_hit, filter_values):
-                hits.append(_score_hit(page_hit.hit, best_passage))
-        nearest_title = hits[0].title if hits else ""
-        answer_confidence = judge_confidence([hit.score or 0.0 for hit in hits], nearest_title)
+            page_hit = self._find_page_hit(library_generation, best_passage)
+            if page_hit and _is_passing_filters(page_hit, filter_values_by_name):
+                hits.append(_copy_hit_with_score(page_hit.hit, best_passage))
+        best_title = hits[0].title if hits else ""
+        answer_confidence = judge_confidence([hit.score or 0.0 for hit in hits], best_title)
         if newest_first:
             hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
         return OfflineHits(
@@ -98,9 +98,9 @@ class OfflineGuidance:
             self._make_offline_copy(degraded_reason),
         )
 
-    def _find_page_hit(self, generation: int, passage: FoundPassage) -> _PageHit | None:
+    def _find_page_hit(self, library_generation: int, passage: FoundPassage) -> _PageHit | None:
         """Return the hit of a passage, whose page is rendered once for all searches."""
-        hit_key = (generation, passage.path, passage.start_offset)
+        hit_key = (library_generation, passage.path, passage.start_offset)
         page_hit = self._recent_hits.get(hit_key)
         if page_hit is None and (stored_page := self.library.read_page(passage.path)):
             govuk_page = stored_page.parse_page()
@@ -115,8 +115,8 @@ class OfflineGuidance:
         hits = []
         for stored_page in self.library.iterate_pages():
             govuk_page = stored_page.parse_page()
-            changed_on = (govuk_page.public_updated_at or "")[:10]
-            if changed_on >= arguments.since.isoformat():
+            changed_day = (govuk_page.public_updated_at or "")[:10]
+            if changed_day >= arguments.since.isoformat():
                 hits.append(_make_offline_hit(govuk_page, None))
         hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
         return hits, self._make_offline_copy(None)
@@ -125,16 +125,18 @@ class OfflineGuidance:
         """Return GOV.UK's own hits with the notes that the copy has on changes since a day."""
         if not self.is_synced:
             return hits
-        noted_hits = []
+        hits_with_notes = []
         for hit in hits:
             stored_page = self.library.read_page(hit.path) if hit.path else None
-            change_note = (
-                _find_change_note(stored_page.parse_page(), since_day) if stored_page else None
+            change_note_text = (
+                _find_change_note_text(stored_page.parse_page(), since_day) if stored_page else None
             )
-            noted_hits.append(
-                hit.model_copy(update={"change_note": change_note}) if change_note else hit
+            hits_with_notes.append(
+                hit.model_copy(update={"change_note": change_note_text})
+                if change_note_text
+                else hit
             )
-        return noted_hits
+        return hits_with_notes
 
     def read_stale_page(
         self, page_path: str, upstream_error: UpstreamError
@@ -200,7 +202,7 @@ def _make_offline_hit(govuk_page: GovukPage, passage: FoundPassage | None) -> Hi
     )
 
 
-def _score_hit(hit: Hit, passage: FoundPassage) -> Hit:
+def _copy_hit_with_score(hit: Hit, passage: FoundPassage) -> Hit:
     """Return the hit of a passage with what the passage is worth in this search."""
     # Rounded, but never to 0: that is what a hit with none of the words has.
     scored_hit = hit.model_copy(update={"score": max(round(passage.score, 6), 1e-6)})
@@ -208,7 +210,7 @@ def _score_hit(hit: Hit, passage: FoundPassage) -> Hit:
     return scored_hit
 
 
-def _find_change_note(govuk_page: GovukPage, since_day: date) -> str | None:
+def _find_change_note_text(govuk_page: GovukPage, since_day: date) -> str | None:
     later_notes = (
         change_note
         for change_note in govuk_page.change_notes
@@ -217,21 +219,22 @@ def _find_change_note(govuk_page: GovukPage, since_day: date) -> str | None:
     return next((change_note.note for change_note in later_notes), None)
 
 
-def _is_passing_filters(page_hit: _PageHit, filter_values: dict[str, Any]) -> bool:
+def _is_passing_filters(page_hit: _PageHit, filter_values_by_name: dict[str, Any]) -> bool:
     """Whether a page passes filters that are named as GOV.UK's search names them."""
-    updated_on = (page_hit.hit.public_updated_at or "")[:10]
-    page_values = {
+    updated_day = (page_hit.hit.public_updated_at or "")[:10]
+    page_values_by_filter = {
         "filter_format": page_hit.schema_name,
         "filter_content_store_document_type": page_hit.hit.document_type,
     }
-    for filter_name, allowed_values in filter_values.items():
+    for filter_name, allowed_values in filter_values_by_name.items():
         if filter_name == "filter_public_timestamp":
             period_bounds = dict(
-                name_and_day.split(":", 1) for name_and_day in allowed_values[0].split(",")
+                bound_name_and_day.split(":", 1)
+                for bound_name_and_day in allowed_values[0].split(",")
             )
-            if not period_bounds.get("from", "") <= updated_on <= period_bounds.get("to", "9999"):
+            if not period_bounds.get("from", "") <= updated_day <= period_bounds.get("to", "9999"):
                 return False
-        elif page_values.get(filter_name) not in allowed_values:
+        elif page_values_by_filter.get(filter_name) not in allowed_values:
             return False
     return True
 

@@ -100,12 +100,12 @@ class OfflineIndex:
         found_chunks = chunk_index.fetch_chunks(
             [chunk_hit.chunk_id for chunk_hit in chunk_ranking.hits]
         )
-        metadata_by_id = dict(zip(found_chunks.ids, found_chunks.metadatas, strict=True))
-        text_by_id = dict(zip(found_chunks.ids, found_chunks.texts, strict=True))
+        metadata_by_chunk_id = dict(zip(found_chunks.ids, found_chunks.metadatas, strict=True))
+        text_by_chunk_id = dict(zip(found_chunks.ids, found_chunks.texts, strict=True))
         best_passage_by_page: dict[str, FoundPassage] = {}
         hits_by_page: dict[str, list[ChunkHit]] = {}
         for chunk_hit in chunk_ranking.hits:
-            chunk_metadata = metadata_by_id.get(chunk_hit.chunk_id)
+            chunk_metadata = metadata_by_chunk_id.get(chunk_hit.chunk_id)
             if chunk_metadata is None:
                 continue
             page_path = str(chunk_metadata["path"])
@@ -138,14 +138,14 @@ class OfflineIndex:
             for compared_page, page_score in zip(compared_pages, page_scores, strict=True)
         ]
         if search_mode == "hybrid":
-            best_text_by_page = {
-                page_path: text_by_id[page_hits[0].chunk_id]
-                for page_path, page_hits in hits_by_page.items()
+            best_passage_text_by_page = {
+                page_path: text_by_chunk_id[page_chunk_hits[0].chunk_id]
+                for page_path, page_chunk_hits in hits_by_page.items()
             }
             scored_pages = look_again(
                 query_text,
                 scored_pages,
-                lambda _: best_text_by_page,
+                lambda _: best_passage_text_by_page,
                 self._embedder.reranker,
                 _CALIBRATION.decline,
             )
@@ -164,22 +164,22 @@ class OfflineIndex:
         page_word_hits = self._search_page_words(query_text)
         best_word_score = page_word_hits[0].score if page_word_hits else 0.0
         relative_word_score_by_page = {
-            hit.id: hit.score / best_word_score for hit in page_word_hits
+            word_hit.id: word_hit.score / best_word_score for word_hit in page_word_hits
         }
         word_weight = _RANKING_WEIGHTS.adapt_to_evidence(
             measure_evidence(best_word_score, len(self._passage_count_by_page))
         ).word_weight
         compared_pages = []
-        for page_path, page_hits in hits_by_page.items():
+        for page_path, page_chunk_hits in hits_by_page.items():
             relative_word_score = relative_word_score_by_page.get(page_path, 0.0)
             # A long page has more chances by accident.
             passage_count = self._passage_count_by_page.get(page_path, 1)
             page_fit = (
-                max(hit.relevance_score for hit in page_hits)
+                max(chunk_hit.relevance_score for chunk_hit in page_chunk_hits)
                 + word_weight * relative_word_score
                 - _LENGTH_PENALTY * math.log(passage_count)
             )
-            passage_cosines = (hit.score_parts.semantic for hit in page_hits)
+            passage_cosines = (chunk_hit.score_parts.semantic for chunk_hit in page_chunk_hits)
             compared_pages.append(
                 ComparedPassage(
                     passage_id=page_path,
@@ -193,7 +193,7 @@ class OfflineIndex:
                         default=None,
                     ),
                     word_score=relative_word_score,
-                    coverage=max(hit.score_parts.lexical for hit in page_hits),
+                    coverage=max(chunk_hit.score_parts.lexical for chunk_hit in page_chunk_hits),
                     found_share=1.0,  # the calibration does not ask
                     matched_terms=(),
                 )
@@ -225,9 +225,9 @@ class OfflineIndex:
             if self._chunk_index is None:
                 self._index_folder = Path(tempfile.mkdtemp(prefix="readingroom-guidance-"))
                 filter_fields = FilterFields(exact_match_fields=("path",))
-                words_path = self._index_folder / "words.db"
+                word_index_path = self._index_folder / "words.db"
                 self._chunk_index = shared_index.open_chunk_index(
-                    library_passages, filter_fields, self._embedder, words_path
+                    library_passages, filter_fields, self._embedder, word_index_path
                 )
                 self._page_word_index = LexicalIndex(
                     self._index_folder / "pages.db", {_TEXT_FIELD: 1.0}, FilterFields()
@@ -341,11 +341,11 @@ class ReadOnlyPassages(StoredCollection):
 
 def _make_page_documents(passage_chunks: Chunks) -> Iterator[LexicalDocument]:
     """Yield each page with the words of its passages, without the headings above them."""
-    texts_by_page: dict[str, list[str]] = {}
+    passage_texts_by_page: dict[str, list[str]] = {}
     for searched_text, chunk_metadata in zip(
         passage_chunks.texts, passage_chunks.metadatas, strict=True
     ):
-        own_text = searched_text.partition("\n")[2]
-        texts_by_page.setdefault(str(chunk_metadata["path"]), []).append(own_text)
-    for page_path, page_texts in texts_by_page.items():
-        yield LexicalDocument(page_path, {_TEXT_FIELD: "\n".join(page_texts)}, {})
+        passage_text = searched_text.partition("\n")[2]
+        passage_texts_by_page.setdefault(str(chunk_metadata["path"]), []).append(passage_text)
+    for page_path, passage_texts in passage_texts_by_page.items():
+        yield LexicalDocument(page_path, {_TEXT_FIELD: "\n".join(passage_texts)}, {})

@@ -15,7 +15,7 @@ from readingroom.core.arrays import Matrix, np
 from readingroom.storage.database import ConnectionPool, Database, connect
 from readingroom.storage.errors import StorageFailed
 
-LIBRARY_FILE = "pages.db"
+LIBRARY_FILE_NAME = "pages.db"
 _SCHEMA_VERSION = "1"
 _SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS pages (
@@ -95,7 +95,7 @@ class GuidanceLibrary:
     """
 
     def __init__(self, library_folder: Path) -> None:
-        self._path = library_folder / LIBRARY_FILE
+        self._path = library_folder / LIBRARY_FILE_NAME
         self._connections = ConnectionPool(self._open_connection)
         self._known_status = (-1, LibraryStatus(0, 0, 0, 0, 0, None))  # and its generation
 
@@ -255,7 +255,7 @@ class GuidanceLibrary:
                     )
             _write_state_value(db, "listed", str(listed_count))
 
-    def complete_list(self) -> None:
+    def complete_page_list(self) -> None:
         """Record that the list is complete: pages that are no longer on it are to be checked."""
         with self._open_transaction() as db:
             sync_number = int(_read_state_value(db, "sync") or 0)
@@ -302,13 +302,13 @@ class GuidanceLibrary:
         """Return what the copy holds; all zero where there is none."""
         if not self.has_database:
             return LibraryStatus(0, 0, 0, 0, 0, None)
-        generation = self.generation
-        if self._known_status[0] != generation:
+        library_generation = self.generation
+        if self._known_status[0] != library_generation:
             # Every search asks, and to count reads the whole file.
-            self._known_status = (generation, self._count_status())
+            self._known_status = (library_generation, self._read_uncached_status())
         return self._known_status[1]
 
-    def _count_status(self) -> LibraryStatus:
+    def _read_uncached_status(self) -> LibraryStatus:
         with self.open_database() as db:
             page_count, withdrawn_count = db.execute(
                 "SELECT COUNT(*), COALESCE(SUM(withdrawn), 0) FROM pages"

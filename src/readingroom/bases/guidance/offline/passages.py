@@ -87,7 +87,7 @@ def _group_blocks(
     page_text: str, section_spans: list[SectionSpan]
 ) -> Iterator[tuple[SectionSpan | None, int, int]]:
     """Yield stretches of whole blocks that lie in one section, each about as long as a passage."""
-    open_group: tuple[SectionSpan | None, int, int] | None = None
+    current_group: tuple[SectionSpan | None, int, int] | None = None
     for block_start_offset, block_text in split_blocks(page_text):
         block_end_offset = block_start_offset + len(block_text)
         section_span = find_enclosing_section(section_spans, block_start_offset)
@@ -95,16 +95,16 @@ def _group_blocks(
             section_span and section_span.heading in _UNSEARCHED_HEADINGS
         ):
             continue
-        is_continued = (
-            open_group is not None
-            and open_group[0] == section_span
-            and block_end_offset - open_group[1] <= _MAX_PASSAGE_CHARS
+        is_group_continued = (
+            current_group is not None
+            and current_group[0] == section_span
+            and block_end_offset - current_group[1] <= _MAX_PASSAGE_CHARS
         )
-        if open_group is not None and is_continued:
-            open_group = (section_span, open_group[1], block_end_offset)
+        if current_group is not None and is_group_continued:
+            current_group = (section_span, current_group[1], block_end_offset)
             continue
-        if open_group is not None:
-            yield open_group
-        open_group = (section_span, block_start_offset, block_end_offset)
-    if open_group is not None:
-        yield open_group
+        if current_group is not None:
+            yield current_group
+        current_group = (section_span, block_start_offset, block_end_offset)
+    if current_group is not None:
+        yield current_group

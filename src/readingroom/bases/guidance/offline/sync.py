@@ -27,7 +27,7 @@ from readingroom.net.upstream import CallContext, Request, UpstreamClient
 
 logger = logging.getLogger(__name__)
 
-RESULTS_PER_LIST = 100
+RESULTS_PER_LIST_PAGE = 100
 PAGES_PER_BATCH = 50  # pages between two looks at the bounds
 _PASSAGES_PER_BATCH = 64
 _MAX_FAILURES_IN_A_ROW = 5
@@ -118,7 +118,7 @@ class GuidanceSync:
                 ("filter_organisations", COMMISSION_SLUG),
                 # The oldest first: what is published meanwhile comes last, and shifts nothing.
                 ("order", "public_timestamp"),
-                ("count", str(RESULTS_PER_LIST)),
+                ("count", str(RESULTS_PER_LIST_PAGE)),
                 ("start", str(listed_count)),
                 *(("fields", field_name) for field_name in ("link", "public_timestamp")),
             ]
@@ -139,8 +139,8 @@ class GuidanceSync:
                 self._library.add_listed_pages, listed_pages, listed_count + len(search_results)
             )
             # Not by `total`, which GOV.UK does not always give.
-            if len(search_results) < RESULTS_PER_LIST:
-                await anyio.to_thread.run_sync(self._library.complete_list)
+            if len(search_results) < RESULTS_PER_LIST_PAGE:
+                await anyio.to_thread.run_sync(self._library.complete_page_list)
             await self._report_progress(
                 listed_count + len(search_results),
                 None,
@@ -235,16 +235,17 @@ class GuidanceSync:
         """Raise `UpstreamUnavailable` when there is more than the Commission can have."""
         library_status = await anyio.to_thread.run_sync(self._library.read_status)
         if max(listed_count, library_status.pages + library_status.pending) > MAX_PAGES:
-            exceeded_limit = f"{MAX_PAGES:,} pages"
+            exceeded_limit_text = f"{MAX_PAGES:,} pages"
         elif self._fetched_bytes > MAX_SYNC_BYTES:
-            exceeded_limit = f"{MAX_SYNC_BYTES // 1024**2:,} MB"
+            exceeded_limit_text = f"{MAX_SYNC_BYTES // 1024**2:,} MB"
         elif self._now() > self._must_end_at:
-            exceeded_limit = f"{MAX_SYNC_SECONDS / 3600:.0f} hours"
+            exceeded_limit_text = f"{MAX_SYNC_SECONDS / 3600:.0f} hours"
         else:
             return
         raise UpstreamUnavailable(
-            f"The sync was ended at {exceeded_limit}, more than the Commission's guidance takes. "
-            "What was fetched is kept; the next sync goes on from there. Check GOVUK_BASE_URL"
+            f"The sync was ended at {exceeded_limit_text}, more than the Commission's guidance "
+            "takes. What was fetched is kept; the next sync goes on from there. Check "
+            "GOVUK_BASE_URL"
         )
 
     async def _fetch_changed_reply(
@@ -268,15 +269,15 @@ class GuidanceSync:
         library_status = await anyio.to_thread.run_sync(self._library.read_status)
         unembedded_count = library_status.passages - library_status.embedded
         started_at = time.monotonic()
-        while unembedded_passages := await anyio.to_thread.run_sync(
+        while unembedded_ids_and_texts := await anyio.to_thread.run_sync(
             self._library.list_unembedded_passages, _PASSAGES_PER_BATCH
         ):
             try:
-                await anyio.to_thread.run_sync(self._embed_passages, unembedded_passages)
+                await anyio.to_thread.run_sync(self._embed_passages, unembedded_ids_and_texts)
             except ModelUnavailable as error:
                 self._summary.no_vectors = error.message
                 return
-            self._summary.embedded += len(unembedded_passages)
+            self._summary.embedded += len(unembedded_ids_and_texts)
             passages_per_second = self._summary.embedded / max(time.monotonic() - started_at, 0.001)
             seconds_left = max(0, unembedded_count - self._summary.embedded) / passages_per_second
             await self._report_progress(
@@ -286,12 +287,12 @@ class GuidanceSync:
                 f"{passages_per_second:,.1f} a second, {seconds_left:,.0f} s left",
             )
 
-    def _embed_passages(self, ids_and_texts: list[tuple[str, str]]) -> None:
+    def _embed_passages(self, passage_ids_and_texts: list[tuple[str, str]]) -> None:
         passage_vectors = self._embedder.embed_batch(
-            [searched_text for _, searched_text in ids_and_texts]
+            [searched_text for _, searched_text in passage_ids_and_texts]
         )
         self._library.put_vectors(
-            [passage_id for passage_id, _ in ids_and_texts],
+            [passage_id for passage_id, _ in passage_ids_and_texts],
             passage_vectors,
             self._embedder.identity,
         )

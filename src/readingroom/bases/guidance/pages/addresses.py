@@ -35,7 +35,7 @@ def parse_page_address(typed_address: str) -> PageAddress:
         trimmed_address = f"/{trimmed_address}"
     path_and_query, _, section_anchor = trimmed_address.partition("#")
     # Copied from a browser an address may have a query; a path with one is a mistake.
-    page_path, _, query_text = (
+    page_path, _, url_query = (
         path_and_query.partition("?") if host_match else (path_and_query, "", "")
     )
     if page_path.startswith(f"{_CONTENT_API_PATH}/"):
@@ -43,13 +43,15 @@ def parse_page_address(typed_address: str) -> PageAddress:
     # Not of `//`, which is no path at all.
     if len(page_path) > 2 and page_path.endswith("/"):
         page_path = page_path.removesuffix("/")
-    is_clean = all(map(_QUERY_OR_ANCHOR_PATTERN.fullmatch, (query_text, section_anchor)))
-    if not is_plain_path(page_path) or not is_clean:
+    has_plain_query_and_anchor = all(
+        map(_QUERY_OR_ANCHOR_PATTERN.fullmatch, (url_query, section_anchor))
+    )
+    if not is_plain_path(page_path) or not has_plain_query_and_anchor:
         raise InvalidPath(
             "The path must be that of a GOV.UK page, such as /guidance/charity-annual-return, its "
             "address on www.gov.uk, or a number such as CC3: no other host, no escapes, no "
             "query after a path",
-            **_suggest_path(trimmed_address),
+            **_make_path_hint(trimmed_address),
         )
     return PageAddress(page_path, section_anchor or None)
 
@@ -69,7 +71,7 @@ def is_publication_page(cc_number: str, page_title: str, page_path: str) -> bool
     return bool(title_match) or page_path.lower().endswith(f"-{cc_number}")
 
 
-def _suggest_path(typed_address: str) -> dict[str, str]:
+def _make_path_hint(typed_address: str) -> dict[str, str]:
     suggested_path = f"/{typed_address}"
     return (
         {"path": suggested_path} if is_plain_path(suggested_path) and suggested_path != "/" else {}

@@ -44,13 +44,14 @@ class DetailsRenderer:
 
     def render_details(self, page_details: JsonObject) -> Iterator[str]:
         """Yield the fields that readers see as blocks of Markdown; some blocks are empty."""
-        later_fields = [field_name for field_name in page_details if field_name not in FIRST_FIELDS]
-        for field_name in (*FIRST_FIELDS, *later_fields):
+        later_field_names = [
+            field_name for field_name in page_details if field_name not in FIRST_FIELDS
+        ]
+        for field_name in (*FIRST_FIELDS, *later_field_names):
             if field_name in HIDDEN_FIELDS or field_name not in page_details:
                 continue
-            render_field = self._FIELD_RENDERERS.get(field_name)
-            if render_field:
-                yield from render_field(self, page_details[field_name], page_details)
+            if field_renderer := self._FIELD_RENDERERS.get(field_name):
+                yield from field_renderer(self, page_details[field_name], page_details)
             else:
                 yield from self._render_field(field_name, page_details[field_name], heading_level=2)
         # A field that is not shown may hold prose in a schema that is new: no word of it is lost.
@@ -70,12 +71,12 @@ class DetailsRenderer:
         if isinstance(field_value, str) and not is_prose and field_name not in HEADING_BY_FIELD:
             yield from self._render_short_text(field_name, field_value, heading_level)
             return
-        blocks = [block for block in self._render_value(field_value, heading_level + 1) if block]
-        if blocks and not is_prose:
+        markdown_blocks = [*filter(None, self._render_value(field_value, heading_level + 1))]
+        if markdown_blocks and not is_prose:
             yield make_heading(
                 HEADING_BY_FIELD.get(field_name) or _humanize_field_name(field_name), heading_level
             )
-        yield from blocks
+        yield from markdown_blocks
 
     def _render_short_text(
         self, field_name: str, field_value: str, heading_level: int
@@ -84,7 +85,7 @@ class DetailsRenderer:
         if _HTML_MARKUP_PATTERN.search(field_value):
             yield make_heading(_humanize_field_name(field_name), heading_level)
             yield self._convert_html(field_value)
-        elif label_line := _render_label(field_name, field_value):
+        elif label_line := _render_labelled_text(field_name, field_value):
             yield label_line
 
     def _render_value(self, field_value: Any, heading_level: int) -> Iterator[str]:
@@ -119,8 +120,8 @@ class DetailsRenderer:
 
     def _render_object(self, json_object: JsonObject, heading_level: int) -> Iterator[str]:
         """Yield an object with its title as the heading, and its other fields in their order."""
-        title_key, object_title = _find_first_text(json_object, _TITLE_KEYS)
-        link_key, link_target = _find_first_text(json_object, _LINK_KEYS)
+        title_key, object_title = _find_first_text_field(json_object, _TITLE_KEYS)
+        link_key, link_target = _find_first_text_field(json_object, _LINK_KEYS)
         link_address = make_website_url(link_target) if link_target else None
         if object_title:
             heading_text = escape_text(" ".join(object_title.split()))
@@ -134,15 +135,14 @@ class DetailsRenderer:
                 or field_name in HIDDEN_FIELDS
             ):
                 continue
-            render_field = self._FIELD_RENDERERS.get(field_name)
-            if render_field:
-                yield from render_field(self, field_value, json_object)
+            if field_renderer := self._FIELD_RENDERERS.get(field_name):
+                yield from field_renderer(self, field_value, json_object)
             else:
                 yield from self._render_field(field_name, field_value, heading_level + 1)
 
     # --- fields of their own kind ---
 
-    def _render_parts(self, guide_parts: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_guide_parts(self, guide_parts: Any, parent_object: JsonObject) -> Iterator[str]:
         for guide_part in read_objects(guide_parts):
             yield make_heading(
                 find_text(guide_part.get("title")) or find_text(guide_part.get("slug"))
@@ -156,7 +156,7 @@ class DetailsRenderer:
             # Groups name documents by id only; their titles and paths are in the item's links.
             yield self._render_linked_items(document_group.get("documents"))
 
-    def _render_groups(self, item_groups: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_item_groups(self, item_groups: Any, parent_object: JsonObject) -> Iterator[str]:
         for item_group in read_objects(item_groups):
             yield make_heading(
                 find_text(item_group.get("name")) or find_text(item_group.get("title"))
@@ -183,12 +183,12 @@ class DetailsRenderer:
         )
 
     def _render_linked_items(self, content_ids: Any) -> str:
-        known_items = [
+        items_or_none = [
             self._linked_items.get(content_id)
             for content_id in read_list(content_ids)
             if isinstance(content_id, str)
         ]
-        return render_links([linked_item for linked_item in known_items if linked_item is not None])
+        return render_links([*filter(None, items_or_none)])
 
     def _render_start_link(self, start_link: Any, parent_object: JsonObject) -> Iterator[str]:
         start_address = make_website_url(find_text(start_link) or "")
@@ -243,7 +243,7 @@ class DetailsRenderer:
                 if isinstance(field_text, str)
             ]
             shown_text = ", ".join(
-                _render_plain(field_text) for field_text in field_texts if field_text
+                _escape_line(field_text) for field_text in field_texts if field_text
             )
             if shown_text and field_name not in HIDDEN_FIELDS:
                 metadata_lines.append(f"- {_humanize_field_name(field_name)}: {shown_text}")
@@ -263,7 +263,7 @@ class DetailsRenderer:
                 yield escape_text(find_text(step_content.get("text")) or "")
                 yield "\n".join(map(_render_task, read_objects(step_content.get("contents"))))
 
-    def _render_nodes(self, tree_nodes: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_answer_nodes(self, tree_nodes: Any, parent_object: JsonObject) -> Iterator[str]:
         """Yield the questions and outcomes of a smart answer; each option says where it leads."""
         titles_by_slug = {
             node.get("slug"): find_text(node.get("title")) for node in read_objects(tree_nodes)
@@ -281,7 +281,7 @@ class DetailsRenderer:
                 )
             yield "\n".join(option_lines)
 
-    def _render_images(self, images: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_image_texts(self, images: Any, parent_object: JsonObject) -> Iterator[str]:
         """Yield what is said of pictures; the pictures themselves are not text."""
         for image in read_objects(images if isinstance(images, list) else [images]):
             image_texts = [
@@ -289,14 +289,14 @@ class DetailsRenderer:
                 for field_name in ("alt_text", "alt", "caption", "credit")
             ]
             plain_texts = [
-                _render_plain(" ".join(image_text.split()))
+                _escape_line(" ".join(image_text.split()))
                 for image_text in image_texts
                 if image_text
             ]
             if plain_texts:
                 yield f"Picture: {' – '.join(dict.fromkeys(plain_texts))}"
 
-    def _render_logo(self, logo_fields: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_logo_title(self, logo_fields: Any, parent_object: JsonObject) -> Iterator[str]:
         if isinstance(logo_fields, Mapping):
             formatted_title = find_text(logo_fields.get("formatted_title")) or ""
             self._converted_html.add(formatted_title)
@@ -316,18 +316,18 @@ class DetailsRenderer:
         "alert_status": _render_alerts,
         "child_section_groups": _render_child_sections,
         "collection_groups": _render_collection,
-        "corporate_information_groups": _render_groups,
+        "corporate_information_groups": _render_item_groups,
         "department_counts": _render_counts,
-        "groups": _render_groups,
-        "image": _render_images,
-        "images": _render_images,
-        "sidebar_image": _render_images,
-        "logo": _render_logo,
+        "groups": _render_item_groups,
+        "image": _render_image_texts,
+        "images": _render_image_texts,
+        "sidebar_image": _render_image_texts,
+        "logo": _render_logo_title,
         "metadata": _render_metadata,
         "national_applicability": _render_applicability,
-        "nodes": _render_nodes,
+        "nodes": _render_answer_nodes,
         "northern_ireland_availability": _render_northern_ireland,
-        "parts": _render_parts,
+        "parts": _render_guide_parts,
         "scotland_availability": _render_scotland,
         "start_button_text": _render_start_button,
         "step_by_step_nav": _render_steps,
@@ -350,10 +350,10 @@ def render_links(linked_items: list[JsonObject]) -> str:
     link_lines = []
     for linked_item in linked_items:
         link_title = find_text(linked_item.get("title")) or find_text(linked_item.get("name")) or ""
-        _, link_target = _find_first_text(linked_item, _LINK_KEYS)
+        _, link_target = _find_first_text_field(linked_item, _LINK_KEYS)
         description_text = find_text(linked_item.get("description"))
         if link_target:
-            description_note = f": {_render_plain(description_text)}" if description_text else ""
+            description_note = f": {_escape_line(description_text)}" if description_text else ""
             link_lines.append(f"- {_render_link_line(link_title, link_target)}{description_note}")
     return "\n".join(link_lines)
 
@@ -366,14 +366,14 @@ def _render_item_line(list_entry: Any) -> str | None:
         return (
             None
             if _HTML_MARKUP_PATTERN.search(list_entry)
-            else f"- {_render_plain(list_entry)}"
+            else f"- {_escape_line(list_entry)}"
             if list_entry
             else ""
         )
     if not isinstance(list_entry, Mapping) or "details" in list_entry:  # a linked item
         return render_links([list_entry]) if isinstance(list_entry, Mapping) else None
-    title_key, entry_title = _find_first_text(list_entry, _TITLE_KEYS)
-    _, link_target = _find_first_text(list_entry, _LINK_KEYS)
+    title_key, entry_title = _find_first_text_field(list_entry, _TITLE_KEYS)
+    _, link_target = _find_first_text_field(list_entry, _LINK_KEYS)
     other_fields = {
         field_name: field_value
         for field_name, field_value in list_entry.items()
@@ -381,7 +381,7 @@ def _render_item_line(list_entry: Any) -> str | None:
         and field_name not in HIDDEN_FIELDS
         and field_value
     }
-    is_plain = all(
+    are_fields_plain = all(
         isinstance(field_value, (bool, int, float))
         or (
             isinstance(field_value, str)
@@ -390,9 +390,9 @@ def _render_item_line(list_entry: Any) -> str | None:
         for field_name, field_value in other_fields.items()
     )
     description_text = find_text(list_entry.get("description")) or ""
-    if not entry_title or not is_plain or _HTML_MARKUP_PATTERN.search(description_text):
+    if not entry_title or not are_fields_plain or _HTML_MARKUP_PATTERN.search(description_text):
         return None
-    description_note = f": {_render_plain(description_text)}" if description_text.strip() else ""
+    description_note = f": {_escape_line(description_text)}" if description_text.strip() else ""
     return f"- {_render_link_line(entry_title, link_target or '')}{description_note}"
 
 
@@ -414,7 +414,7 @@ def _render_child_section(child_section: JsonObject) -> str:
     section_id = find_text(child_section.get("section_id"))
     if not section_id or not section_line:
         return section_line
-    return f"- {_render_plain(section_id)}: {section_line.removeprefix('- ')}"
+    return f"- {_escape_line(section_id)}: {section_line.removeprefix('- ')}"
 
 
 def _render_task(task_fields: JsonObject) -> str:
@@ -423,10 +423,10 @@ def _render_task(task_fields: JsonObject) -> str:
         find_text(task_fields.get("text")) or "", find_text(task_fields.get("href")) or ""
     )
     task_context = find_text(task_fields.get("context"))
-    return f"- {task_link} ({_render_plain(task_context)})" if task_context else f"- {task_link}"
+    return f"- {task_link} ({_escape_line(task_context)})" if task_context else f"- {task_link}"
 
 
-def _render_label(field_name: str, field_value: str) -> str:
+def _render_labelled_text(field_name: str, field_value: str) -> str:
     """Return a short text with its label; nothing for ids, slugs and technical dates."""
     trimmed_text = " ".join(field_value.split())
     field_label = LABEL_BY_FIELD.get(field_name) or _humanize_field_name(field_name)
@@ -444,7 +444,7 @@ def _render_label(field_name: str, field_value: str) -> str:
         or trimmed_text[:1].isupper()
     )
     return (
-        f"{field_label}: {_render_plain(trimmed_text)}"
+        f"{field_label}: {_escape_line(trimmed_text)}"
         if is_shown and not _UUID_PATTERN.fullmatch(trimmed_text)
         else ""
     )
@@ -456,11 +456,11 @@ def _render_link_line(link_title: str, link_target: str) -> str:
     return format_link(link_text, link_address) if link_address else link_text
 
 
-def _render_plain(plain_text: str) -> str:
+def _escape_line(plain_text: str) -> str:
     return escape_text(" ".join(plain_text.split()))
 
 
-def _find_first_text(
+def _find_first_text_field(
     json_object: JsonObject, field_names: tuple[str, ...]
 ) -> tuple[str | None, str | None]:
     """Return the first of these keys that holds a text, and the text."""

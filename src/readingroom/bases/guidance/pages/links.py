@@ -4,7 +4,7 @@ import re
 from urllib.parse import quote, urljoin, urlsplit
 
 _LINK_SCHEMES = frozenset({"http", "https", "mailto", "tel"})
-_NOT_IN_A_URL_PATTERN = re.compile(r'[\s<>"\\^`{|}]')
+_NON_URL_CHARACTER_PATTERN = re.compile(r'[\s<>"\\^`{|}]')
 # What Markdown would read as a tag, as emphasis, as the end of a link's text, or as a sign that
 # escapes the next; at the end of the text too, because nobody knows here what follows.
 _MARKDOWN_SIGNS_PATTERN = re.compile(
@@ -20,11 +20,15 @@ def resolve_link(link_target: str, base_address: str) -> str | None:
     """Return the full address of a link, or None where it is no web or mail address."""
     try:
         full_address = urljoin(base_address, link_target.strip())
-        is_link = urlsplit(full_address).scheme in _LINK_SCHEMES
+        is_allowed_link = urlsplit(full_address).scheme in _LINK_SCHEMES
     except ValueError:  # such as a URL with a malformed IPv6 host
         return None
     return (
-        _NOT_IN_A_URL_PATTERN.sub(lambda match: quote(match[0]), full_address) if is_link else None
+        _NON_URL_CHARACTER_PATTERN.sub(
+            lambda character_match: quote(character_match[0]), full_address
+        )
+        if is_allowed_link
+        else None
     )
 
 
@@ -57,6 +61,6 @@ def escape_line_starts(markdown_text: str) -> str:
     return _MARKDOWN_LINE_START_PATTERN.sub(_escape_line_start, markdown_text)
 
 
-def _escape_line_start(line_start: re.Match[str]) -> str:
-    line_sign, item_number, list_delimiter = line_start.groups()
+def _escape_line_start(line_start_match: re.Match[str]) -> str:
+    line_sign, item_number, list_delimiter = line_start_match.groups()
     return f"\\{line_sign}" if line_sign else f"{item_number}\\{list_delimiter}"

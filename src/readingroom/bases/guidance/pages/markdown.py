@@ -196,7 +196,7 @@ class _MarkdownWriter:
     def _write_preformatted(self, element: Element) -> Iterator[str]:
         yield fence_code(_get_code_text(element).strip())
 
-    def _write_rule(self, element: Element) -> Iterator[str]:
+    def _write_horizontal_rule(self, element: Element) -> Iterator[str]:
         yield "---"
 
     def _write_table(self, table_element: Element) -> Iterator[str]:
@@ -220,23 +220,23 @@ class _MarkdownWriter:
                 yield from self._split_table(child_node)
             elif child_node.tag == "tr":
                 yield [
-                    self._write_cell(table_cell)
-                    for table_cell in child_node.children
-                    if not _is_blank(table_cell)
+                    self._write_cell(cell_node)
+                    for cell_node in child_node.children
+                    if not _is_blank(cell_node)
                 ]
             elif child_node.tag in ("td", "th"):
                 yield [self._write_cell(child_node)]
             else:
                 yield from self.write_blocks(Element("div", children=[child_node]))
 
-    def _write_cell(self, table_cell: Element | str) -> TableCell:
+    def _write_cell(self, cell_node: Element | str) -> TableCell:
         cell_text = (
-            _collapse_spaces(self._write_inline(table_cell)).replace("\n", " ").replace("|", "\\|")
+            _collapse_spaces(self._write_inline(cell_node)).replace("\n", " ").replace("|", "\\|")
         )
-        if isinstance(table_cell, str):
+        if isinstance(cell_node, str):
             return TableCell(cell_text)
         column_span, row_span = (
-            _read_number_attribute(table_cell, attribute_name, 1, _MAX_CELL_SPAN)
+            _read_number_attribute(cell_node, attribute_name, 1, _MAX_CELL_SPAN)
             for attribute_name in ("colspan", "rowspan")
         )
         return TableCell(cell_text, column_span or 1, row_span or 1)
@@ -244,8 +244,8 @@ class _MarkdownWriter:
     def _write_inline(self, html_node: Element | str) -> str:
         if isinstance(html_node, str):
             return escape_text(re.sub(r"\s+", " ", html_node))
-        if write_element := self._INLINE_WRITERS.get(html_node.tag):
-            return write_element(self, html_node)
+        if element_writer := self._INLINE_WRITERS.get(html_node.tag):
+            return element_writer(self, html_node)
         inner_text = self._write_children(html_node)
         # A block inside a sentence or a cell is set apart from the words around it.
         return f" {inner_text} " if html_node.tag in _BLOCK_TAGS else inner_text
@@ -282,16 +282,16 @@ class _MarkdownWriter:
             return self._write_footnote_mark(only_child)
         return _enclose_in_marks(self._write_children(element), "^")
 
-    def _write_footnote_mark(self, mark_link: Element) -> str:
+    def _write_footnote_mark(self, footnote_link: Element) -> str:
         """Return the mark of a footnote, so that its number joins no other number."""
-        if not _has_single_text(mark_link):
+        if not _has_single_text(footnote_link):
             # Marked up inside: flattened, its own numbers would join each other.
-            return f"[{self._write_children(mark_link).strip()}]"
-        mark_label = _get_raw_text(mark_link).strip().strip("[]")
-        if not _FOOTNOTE_LABEL_PATTERN.fullmatch(mark_label):
-            return f"[{escape_text(mark_label)}]" if mark_label else ""
-        self._label_by_note_id[mark_link.attributes["href"].removeprefix("#")] = mark_label
-        return f"[^{mark_label}]"
+            return f"[{self._write_children(footnote_link).strip()}]"
+        footnote_label = _get_raw_text(footnote_link).strip().strip("[]")
+        if not _FOOTNOTE_LABEL_PATTERN.fullmatch(footnote_label):
+            return f"[{escape_text(footnote_label)}]" if footnote_label else ""
+        self._label_by_note_id[footnote_link.attributes["href"].removeprefix("#")] = footnote_label
+        return f"[^{footnote_label}]"
 
     def _write_abbreviation(self, element: Element) -> str:
         abbreviation_meaning = " ".join(element.attributes.get("title", "").split())
@@ -311,7 +311,7 @@ class _MarkdownWriter:
         )
         return f" {' '.join(f'• {item_text}' for item_text in item_texts if item_text)} "
 
-    def _write_quoted(self, element: Element) -> str:
+    def _write_inline_quotation(self, element: Element) -> str:
         return f"“{self._write_children(element)}”"
 
     def _write_image(self, image_element: Element) -> str:
@@ -344,7 +344,7 @@ class _MarkdownWriter:
         ):
             return ""
         only_child = _find_only_child(link_element)
-        is_footnote = (
+        is_footnote_link = (
             _has_class(link_element, "footnote")
             or "footnote" in (link_attributes.get("rel"), link_attributes.get("rev"))
             or link_attributes.get("role") == "doc-noteref"
@@ -352,7 +352,7 @@ class _MarkdownWriter:
         )
         return (
             self._write_footnote_mark(link_element)
-            if is_footnote
+            if is_footnote_link
             else self._write_children(link_element)
         )
 
@@ -361,7 +361,7 @@ class _MarkdownWriter:
         **dict.fromkeys(_HEADING_TAGS, _write_heading),
         **dict.fromkeys(("ul", "ol"), _write_list),
         "blockquote": _write_quotation,
-        "hr": _write_rule,
+        "hr": _write_horizontal_rule,
         "pre": _write_preformatted,
         "table": _write_table,
     }
@@ -374,7 +374,7 @@ class _MarkdownWriter:
         "br": _write_line_break,
         "code": _write_code,
         "img": _write_image,
-        "q": _write_quoted,
+        "q": _write_inline_quotation,
         "sup": _write_superscript,
     }
 

@@ -107,13 +107,13 @@ class GovukPage:
                 locale=translation_locale,
                 title=find_text(translation_item.get("title")),
                 path=translation_path,
-                url=url,
+                url=translation_url,
             )
             for translation_item in self.list_linked_items("available_translations")
             if (translation_locale := find_text(translation_item.get("locale")))
             and translation_locale != self.locale
             if (translation_path := find_text(translation_item.get("base_path")))
-            and (url := make_website_url(translation_path))
+            and (translation_url := make_website_url(translation_path))
         ]
 
     @cached_property
@@ -146,19 +146,19 @@ class GovukPage:
             document_target = find_text(document_item.get("base_path")) or find_text(
                 document_item.get("url")
             )
-            url = make_website_url(document_target) if document_target else None
-            if url is None:
+            document_url = make_website_url(document_target) if document_target else None
+            if document_url is None:
                 continue
-            document_path = url.removeprefix(WEBSITE_URL)
-            is_page = is_plain_path(document_path)
+            document_path = document_url.removeprefix(WEBSITE_URL)
+            is_govuk_page = is_plain_path(document_path)
             documents_by_url.setdefault(
-                url,
+                document_url,
                 PageDocument(
                     title=find_text(document_item.get("title")) or document_path,
-                    url=url,
-                    path=document_path if is_page else None,
+                    url=document_url,
+                    path=document_path if is_govuk_page else None,
                     content_type="text/html"
-                    if is_page
+                    if is_govuk_page
                     else find_text(document_item.get("content_type")),
                 ),
             )
@@ -167,7 +167,7 @@ class GovukPage:
     @cached_property
     def change_notes(self) -> list[ChangeNote]:
         """What the publisher says of each change, the latest first."""
-        dated_entries = (
+        moments_and_entries = (
             (
                 history_entry.get("public_timestamp") or history_entry.get("published_at"),
                 history_entry,
@@ -175,9 +175,9 @@ class GovukPage:
             for field_name in ("change_history", "change_notes")
             for history_entry in read_objects(self._details.get(field_name))
         )
-        change_notes_list = [
+        unsorted_change_notes = [
             ChangeNote(changed_at=changed_moment, note=note_text)
-            for changed_moment, history_entry in dated_entries
+            for changed_moment, history_entry in moments_and_entries
             if isinstance(changed_moment, str)
             if (
                 note_text := find_text(history_entry.get("note"))
@@ -185,7 +185,7 @@ class GovukPage:
             )
         ]
         return sorted(
-            change_notes_list, key=lambda change_note: change_note.changed_at, reverse=True
+            unsorted_change_notes, key=lambda change_note: change_note.changed_at, reverse=True
         )
 
     @property
@@ -284,15 +284,17 @@ class GovukPage:
     @property
     def _linked_items_by_id(self) -> dict[str, JsonObject]:
         raw_links = self.content.get("links")
-        item_lists = raw_links.values() if isinstance(raw_links, Mapping) else ()
+        linked_item_lists = raw_links.values() if isinstance(raw_links, Mapping) else ()
         return {
             str(linked_item["content_id"]): linked_item
-            for item_list in item_lists
-            for linked_item in read_objects(item_list)
+            for linked_item_list in linked_item_lists
+            for linked_item in read_objects(linked_item_list)
             if linked_item.get("content_id")
         }
 
 
 def _has_link_to_attachment(page_markdown: str, attachment_item: JsonObject) -> bool:
-    url = make_website_url(find_text(attachment_item.get("url")) or "")
-    return url is not None and f"]({encode_parentheses(url)})" in page_markdown
+    attachment_url = make_website_url(find_text(attachment_item.get("url")) or "")
+    return (
+        attachment_url is not None and f"]({encode_parentheses(attachment_url)})" in page_markdown
+    )

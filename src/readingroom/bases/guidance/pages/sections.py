@@ -62,12 +62,14 @@ def list_sections(page_text: str, page_anchors: Sequence[Anchor]) -> list[Sectio
         for heading_match in heading_matches
     ]
     section_spans: list[SectionSpan] = []
-    next_starts_by_level = [len(page_text)] * 7  # by level: where the next heading of it is
+    next_heading_offsets_by_level = [
+        len(page_text)
+    ] * 7  # by level: where the next heading of it is
     for heading_match, anchor_id in zip(
         reversed(heading_matches), reversed(anchor_ids), strict=True
     ):
         heading_level = len(heading_match[1])
-        section_end_offset = min(next_starts_by_level[1 : heading_level + 1])
+        section_end_offset = min(next_heading_offsets_by_level[1 : heading_level + 1])
         section_spans.append(
             SectionSpan(
                 to_plain_text(heading_match[2]),
@@ -77,27 +79,27 @@ def list_sections(page_text: str, page_anchors: Sequence[Anchor]) -> list[Sectio
                 section_end_offset,
             )
         )
-        next_starts_by_level[heading_level] = heading_match.start()
+        next_heading_offsets_by_level[heading_level] = heading_match.start()
     section_spans.reverse()
     return section_spans
 
 
 def find_section(section_spans: Sequence[SectionSpan], section_name: str) -> SectionSpan | None:
     """Return the section with this anchor or heading; a part of a heading must be the only one."""
-    wanted_name = section_name.strip().lstrip("#").strip()
+    trimmed_name = section_name.strip().lstrip("#").strip()
     for section_span in section_spans:
-        if section_span.anchor == wanted_name:
+        if section_span.anchor == trimmed_name:
             return section_span
-    folded_name = fold_words(wanted_name)
+    folded_name = fold_words(trimmed_name)
     for section_span in section_spans:
         if fold_words(section_span.heading) == folded_name:
             return section_span
-    containing_sections = [
+    sections_with_name = [
         section_span
         for section_span in section_spans
         if folded_name in fold_words(section_span.heading)
     ]
-    return containing_sections[0] if folded_name and len(containing_sections) == 1 else None
+    return sections_with_name[0] if folded_name and len(sections_with_name) == 1 else None
 
 
 def find_enclosing_section(
@@ -153,11 +155,11 @@ def find_quotation(page_text: str, quoted_text: str) -> int | None:
 
     Marks of Markdown do not count. Returns None where the words do not stand in a row.
     """
-    page_words, word_offsets = _split_words(page_text)
+    folded_page_words, word_offsets = _split_words(page_text)
     folded_quotation = fold_words(to_plain_text(quoted_text))
     if not folded_quotation:
         return None
-    joined_words_text = " ".join(page_words)
+    joined_words_text = " ".join(folded_page_words)
     # Whole words alone: "000 homes" is no quotation of "300,000 homes".
     quotation_match = re.search(
         rf"(?<![^ ]){re.escape(folded_quotation)}(?=[ .,;:!?)\"']|$)", joined_words_text
@@ -174,7 +176,7 @@ def find_nearest_block(page_text: str, quoted_text: str) -> tuple[str, float]:
     quotation_words = fold_words(to_plain_text(quoted_text)).split()
     sequence_matcher = difflib.SequenceMatcher(autojunk=False)
     sequence_matcher.set_seq2(quotation_words)
-    best_block, best_similarity = "", 0.0
+    best_block_text, best_similarity = "", 0.0
     for _, block_text in split_blocks(page_text):
         block_words = fold_words(to_plain_text(block_text)).split()
         # A quotation is compared with as many words as it has, from where they begin to agree.
@@ -195,8 +197,8 @@ def find_nearest_block(page_text: str, quoted_text: str) -> tuple[str, float]:
         ):
             block_similarity = sequence_matcher.ratio()
             if block_similarity > best_similarity:
-                best_block, best_similarity = block_text, block_similarity
-    return best_block, round(best_similarity, 3)
+                best_block_text, best_similarity = block_text, block_similarity
+    return best_block_text, round(best_similarity, 3)
 
 
 def to_plain_text(markdown_text: str) -> str:

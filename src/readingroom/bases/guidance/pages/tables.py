@@ -51,9 +51,9 @@ class TableWriter:
             for table_cell in row_cells:
                 while len(text_row) in rows_left_by_column:
                     text_row.append("")
-                column_span, span_rows = self._limit_cell_span(table_cell)
+                column_span, row_span = self._limit_cell_span(table_cell)
                 for column_index in range(len(text_row), len(text_row) + column_span):
-                    next_rows_left_by_column[column_index] = span_rows
+                    next_rows_left_by_column[column_index] = row_span
                 text_row += [table_cell.text, *[""] * (column_span - 1)]
             text_rows.append(text_row)
             rows_left_by_column = {
@@ -69,11 +69,11 @@ class TableWriter:
         """Return the columns and rows that a cell takes: one of each past the limit."""
         if table_cell.column_span == table_cell.row_span == 1:
             return 1, 1
-        is_granted = self._spend_empty_cells(table_cell.column_span * table_cell.row_span - 1)
-        return (table_cell.column_span, table_cell.row_span) if is_granted else (1, 1)
+        is_span_granted = self._spend_empty_cells(table_cell.column_span * table_cell.row_span - 1)
+        return (table_cell.column_span, table_cell.row_span) if is_span_granted else (1, 1)
 
-    def _spend_empty_cells(self, cell_count: int) -> bool:
-        if cell_count > self._empty_cells_left:
+    def _spend_empty_cells(self, empty_cell_count: int) -> bool:
+        if empty_cell_count > self._empty_cells_left:
             return False
-        self._empty_cells_left -= cell_count
+        self._empty_cells_left -= empty_cell_count
         return True

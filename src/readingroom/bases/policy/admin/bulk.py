@@ -51,8 +51,8 @@ class BulkImport:
     async def _add_revision(self, policy_slug: str, imported_revision: ImportedRevision) -> None:
         revision_label = f"{policy_slug} {imported_revision.revision.version_label}"
         try:
-            was_added = await self._ingest_revision_if_missing(policy_slug, imported_revision)
-            (self._added_revision_labels if was_added else self._names_already_there).append(
+            was_ingested = await self._ingest_revision_if_missing(policy_slug, imported_revision)
+            (self._added_revision_labels if was_ingested else self._names_already_there).append(
                 revision_label
             )
         except KnowledgeError as error:
@@ -71,13 +71,13 @@ class BulkImport:
         # Entered also when nothing is to be done, because leaving it deletes the copy.
         async with open_handed_over_file(
             self._policy_folder, imported_revision.file
-        ) as handed_over_path:
+        ) as handed_over_file_path:
             if existing_revision is None:
                 await self._admin.revise_policy(
                     *(
                         policy_slug,
                         imported_revision.revision,
-                        handed_over_path,
+                        handed_over_file_path,
                         self._report_progress,
                     ),
                     imported_revision.extension,
@@ -87,7 +87,7 @@ class BulkImport:
                     *(
                         policy_slug,
                         existing_revision.revision_id,
-                        handed_over_path,
+                        handed_over_file_path,
                         self._report_progress,
                     ),
                     imported_revision.extension,

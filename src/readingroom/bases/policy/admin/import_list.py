@@ -46,7 +46,7 @@ def prepare_import(
         imported_revisions = []
         for listed_revision in listed_policy.revisions:
             try:
-                copy_name = _hand_over_checked_file(
+                handed_over_name = _hand_over_readable_file(
                     list_path.parent / listed_revision.file, settings
                 )
             except FileNotFound as error:
@@ -58,7 +58,11 @@ def prepare_import(
             file_extension = choose_file_extension(listed_revision.file)
             imported_revisions.append(
                 ImportedRevision.model_validate(
-                    {"revision": new_revision, "file": copy_name, "extension": file_extension}
+                    {
+                        "revision": new_revision,
+                        "file": handed_over_name,
+                        "extension": file_extension,
+                    }
                 )
             )
         new_policy = NewPolicy.model_validate(listed_policy.model_dump(exclude={"revisions"}))
@@ -77,7 +81,7 @@ def _read_policy_list(list_path: Path) -> list[_ListedPolicy]:
         ) from error
 
 
-def _hand_over_checked_file(file_path: Path, settings: RoomSettings) -> str:
+def _hand_over_readable_file(file_path: Path, settings: RoomSettings) -> str:
     try:
         return hand_over_file(settings.data / "policy", file_path)
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:

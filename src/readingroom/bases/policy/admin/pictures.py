@@ -34,15 +34,15 @@ class PolicyPictures:
 
         Raise FileNotFound when the PDF is not kept, and ExtractionFailed when it has no such page.
         """
-        file_path, sha256 = await self._locate_and_hash_file(policy_slug, revision_id)
+        file_path, sha256 = await self._locate_and_hash_in_thread(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
             return await self._service.ingestion.pictures.draw_page(stored_file, page_number, dpi)
 
-    async def mark_passage(
+    async def locate_passage(
         self, policy_slug: str, revision_id: str, page_number: int, passage_text: str
     ) -> tuple[PassageRectangle, ...]:
         """Return where a passage stands on a page, if it does. Raise FileNotFound."""
-        file_path, sha256 = await self._locate_and_hash_file(policy_slug, revision_id)
+        file_path, sha256 = await self._locate_and_hash_in_thread(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
             return await self._service.ingestion.pictures.mark_passage(
                 stored_file, page_number, passage_text
@@ -50,7 +50,7 @@ class PolicyPictures:
 
     async def get_file_path(self, policy_slug: str, revision_id: str) -> Path:
         """Return where the file of a revision can be read. Raise FileNotFound."""
-        file_path, _ = await self._locate_and_hash_file(policy_slug, revision_id)
+        file_path, _ = await self._locate_and_hash_in_thread(policy_slug, revision_id)
         return file_path
 
     async def read_image(self, picture_uri: str) -> PageImage:
@@ -66,27 +66,31 @@ class PolicyPictures:
             revision.source, revision.revision_id, page_number, _IMAGE_DPI
         )
         quoted_text = parse_qs(uri_parts.query).get("quotation", [""])[0][:_MAX_QUOTATION_CHARS]
-        page_marks = (
-            await self.mark_passage(revision.source, revision.revision_id, page_number, quoted_text)
+        passage_rectangles = (
+            await self.locate_passage(
+                revision.source, revision.revision_id, page_number, quoted_text
+            )
             if quoted_text.strip()
             else ()
         )
         mark_rectangles = [
             (
-                page_mark.left,
-                page_mark.top,
-                page_mark.right - page_mark.left,
-                page_mark.bottom - page_mark.top,
+                passage_rectangle.left,
+                passage_rectangle.top,
+                passage_rectangle.right - passage_rectangle.left,
+                passage_rectangle.bottom - passage_rectangle.top,
             )
-            for page_mark in page_marks
+            for passage_rectangle in passage_rectangles
         ]
         return PageImage(picture_bytes, "image/webp", mark_rectangles)
 
-    async def _locate_and_hash_file(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
+    async def _locate_and_hash_in_thread(
+        self, policy_slug: str, revision_id: str
+    ) -> tuple[Path, str]:
         """Return where the PDF lies, and its SHA-256."""
-        return await anyio.to_thread.run_sync(self._find_and_hash_file, policy_slug, revision_id)
+        return await anyio.to_thread.run_sync(self._locate_and_hash_file, policy_slug, revision_id)
 
-    def _find_and_hash_file(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
+    def _locate_and_hash_file(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
         file_path = self._service.ingestion.files.locate_file(policy_slug, revision_id)
         try:
             file_stat = file_path.stat()

@@ -13,19 +13,24 @@ def format_listed_section(listed_section: dict[str, Any]) -> str:
     section_name = format_section_name(
         listed_section["section_ref"], listed_section["section_title"]
     )
-    page_text, printed_page = str(listed_section["page_number"]), listed_section["printed_page"]
-    printed_note = f" (printed {printed_page})" if printed_page not in (None, page_text) else ""
-    return f"{section_name}, p. {page_text}{printed_note}"
+    page_number_text, printed_page = (
+        str(listed_section["page_number"]),
+        listed_section["printed_page"],
+    )
+    printed_page_note = (
+        f" (printed {printed_page})" if printed_page not in (None, page_number_text) else ""
+    )
+    return f"{section_name}, p. {page_number_text}{printed_page_note}"
 
 
-def format_change(section_change: dict[str, Any]) -> str:
+def format_section_change(section_change: dict[str, Any]) -> str:
     """Return a change for people: what happened to which section, and the words."""
-    formats_by_operation = {"delete": "[-{}-]", "insert": "{{+{}+}}", "equal": "{}"}
-    both_refs = [section_change["from_section_ref"], section_change["to_section_ref"]]
-    both_refs_text = " → ".join(dict.fromkeys(filter(None, both_refs)))
-    section_name = format_section_name(both_refs_text, section_change["section_title"])
+    templates_by_operation = {"delete": "[-{}-]", "insert": "{{+{}+}}", "equal": "{}"}
+    old_and_new_refs = [section_change["from_section_ref"], section_change["to_section_ref"]]
+    joined_refs_text = " → ".join(dict.fromkeys(filter(None, old_and_new_refs)))
+    section_name = format_section_name(joined_refs_text, section_change["section_title"])
     marked_text = " ".join(
-        formats_by_operation[diff_part["op"]].format(diff_part["text"])
+        templates_by_operation[diff_part["op"]].format(diff_part["text"])
         for diff_part in section_change["diff"]
     )
     return f"{section_name}: {section_change['kind']}\n  {marked_text}".rstrip()
@@ -40,9 +45,9 @@ def format_filled_fields(policy_fields: Mapping[str, Any], field_names: Iterable
     ]
 
 
-def format_hits(search_answer: Mapping[str, Any]) -> list[str]:
+def format_search_answer(search_answer: Mapping[str, Any]) -> list[str]:
     """Return the passages of a search, each under its citation, then what was left out."""
-    passage_texts = [
+    cited_passage_texts = [
         f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
         for hit in search_answer["results"]
     ]
@@ -50,7 +55,7 @@ def format_hits(search_answer: Mapping[str, Any]) -> list[str]:
         f"({policy_exclusion['source']}: {policy_exclusion['reason']})"
         for policy_exclusion in search_answer["excluded"]
     ]
-    return passage_texts + exclusion_lines
+    return cited_passage_texts + exclusion_lines
 
 
 def list_cautions(answer_fields: Mapping[str, Any]) -> list[str]:

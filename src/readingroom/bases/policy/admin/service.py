@@ -72,7 +72,7 @@ class PolicyAdmin:
                 source=policy_as_of_today.source,
                 title=policy_as_of_today.policy.title,
                 category=policy_as_of_today.policy.category,
-                current_revision=_make_current_summary(policy_as_of_today),
+                current_revision=_make_current_revision_summary(policy_as_of_today),
                 revision_count=len(policy_as_of_today.timeline),
             )
             for policy_as_of_today in policies_today
@@ -329,8 +329,8 @@ class PolicyAdmin:
         self, revision: Revision, report_progress: ReportProgress
     ) -> IngestedRevision:
         file_path = await self._service.ingestion.locate_file(revision)
-        revision_files = self._service.ingestion.files
-        async with revision_files.open_copy_in_thread(file_path) as private_copy:
+        file_store = self._service.ingestion.files
+        async with file_store.open_copy_in_thread(file_path) as private_copy:
             return await self._service.ingestion.ingest_revision(
                 revision, private_copy, report_progress
             )
@@ -359,12 +359,12 @@ def _build_policy_detail(policy_as_of_today: PolicyOnDay) -> PolicyDetail:
             _make_revision_detail(revision, policy_as_of_today.timeline)
             for revision in policy_as_of_today.timeline
         ],
-        current_revision=_make_current_summary(policy_as_of_today),
+        current_revision=_make_current_revision_summary(policy_as_of_today),
         revision_count=len(policy_as_of_today.timeline),
     )
 
 
-def _make_current_summary(policy_as_of_today: PolicyOnDay) -> RevisionSummary | None:
+def _make_current_revision_summary(policy_as_of_today: PolicyOnDay) -> RevisionSummary | None:
     return (
         _make_revision_summary(policy_as_of_today.revision) if policy_as_of_today.revision else None
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from readingroom.bases.policy.chunks.joining import join_chunk_texts, list_printed_pages
+from readingroom.bases.policy.chunks.joining import join_chunk_texts, list_printed_page_labels
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.ids import format_passage_id
 from readingroom.bases.policy.models import PolicyHit
@@ -28,42 +28,42 @@ def make_policy_hit(
     is_section_named: bool = False,
 ) -> PolicyHit:
     """Return a passage of one chunk, or of neighbours of which the first is the one found best."""
-    chunk = chunks[0]
+    best_chunk = chunks[0]
     neighbours = sorted(chunks[1:], key=lambda neighbour: neighbour.chunk_index)
     page_numbers = sorted(
         {page_number for joined_chunk in chunks for page_number in joined_chunk.pages}
     )
-    revision = timeline.get_revision(policy_as_of_today.timeline, chunk.revision_id)
-    later_revision = timeline.find_successor(revision, policy_as_of_today.timeline)
+    revision = timeline.get_revision(policy_as_of_today.timeline, best_chunk.revision_id)
+    succeeding_revision = timeline.find_successor(revision, policy_as_of_today.timeline)
     return PolicyHit(
-        chunk_id=chunk.chunk_id,
+        chunk_id=best_chunk.chunk_id,
         text=join_chunk_texts(chunks),
         relevance_score=chunk_hit.relevance_score,
-        source=chunk.source,
-        revision_id=chunk.revision_id,
+        source=best_chunk.source,
+        revision_id=best_chunk.revision_id,
         version_label=revision.version_label,
-        section_ref=chunk.section_ref,
-        page_number=chunk.page_number,
+        section_ref=best_chunk.section_ref,
+        page_number=best_chunk.page_number,
         effective_from=revision.effective_from,
         effective_to=timeline.find_last_day(revision, policy_as_of_today.timeline),
         in_force_today=policy_as_of_today.revision == revision,
-        superseded_by=later_revision.revision_id if later_revision else None,
+        superseded_by=succeeding_revision.revision_id if succeeding_revision else None,
         citation=format_citation(
             revision,
-            chunk.section_ref,
+            best_chunk.section_ref,
             page_numbers,
-            chunk.section_title,
-            chunk.kind_note,
-            list_printed_pages(chunks, page_numbers),
+            best_chunk.section_title,
+            best_chunk.kind_note,
+            list_printed_page_labels(chunks, page_numbers),
         ),
-        id=format_passage_id(chunk.chunk_id),
+        id=format_passage_id(best_chunk.chunk_id),
         score=chunk_hit.score,
         parts=chunk_hit.score_parts,
-        section_title=chunk.section_title,
-        passage_kind=chunk.passage_kind,
+        section_title=best_chunk.section_title,
+        passage_kind=best_chunk.passage_kind,
         exact_reference=is_section_named,
         stage=revision.stage,
-        printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
+        printed_page=best_chunk.printed_pages[0] if best_chunk.printed_pages else None,
         joined_chunk_ids=[neighbour.chunk_id for neighbour in neighbours],
     )
 

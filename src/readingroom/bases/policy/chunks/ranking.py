@@ -41,13 +41,13 @@ class _WordStatistics:
 
     document_count: int
     average_length: float
-    counts: Mapping[str, int]
+    passage_counts_by_stem: Mapping[str, int]
 
     def read_document_frequencies(self, word_stems: Sequence[str]) -> Mapping[str, int]:
         return {
-            word_stem: self.counts[word_stem]
+            word_stem: self.passage_counts_by_stem[word_stem]
             for word_stem in word_stems
-            if word_stem in self.counts
+            if word_stem in self.passage_counts_by_stem
         }
 
 
@@ -80,7 +80,7 @@ class PlanRanker:
             )
             for passage in passages
         ]
-        compared_with_headings = rank_passages(
+        passages_compared_with_headings = rank_passages(
             question_text,
             query_vector,
             passages_with_headings,
@@ -89,7 +89,7 @@ class PlanRanker:
         )
         fits_by_passage_id = {
             compared_passage.passage_id: compared_passage.fit
-            for compared_passage in compared_with_headings
+            for compared_passage in passages_compared_with_headings
         }
         texts_by_passage_id = {passage.id: passage.text for passage in passages}
         final_fits_by_passage_id = {
@@ -133,7 +133,7 @@ def _smooth_with_neighbours(
 
     A neighbour that no search proposed fits as badly as the worst of those that were.
     """
-    fits_by_place = {
+    fits_by_revision_and_index = {
         (chunk_metadata["revision_id"], chunk_metadata["chunk_index"]): fits_by_passage_id[
             passage_id
         ]
@@ -144,7 +144,9 @@ def _smooth_with_neighbours(
     for passage_id, chunk_metadata in metadata_by_passage_id.items():
         chunk_index = int(chunk_metadata["chunk_index"])
         neighbour_fits = [
-            fits_by_place.get((chunk_metadata["revision_id"], neighbour_index), lowest_fit)
+            fits_by_revision_and_index.get(
+                (chunk_metadata["revision_id"], neighbour_index), lowest_fit
+            )
             for neighbour_index in (chunk_index - 1, chunk_index + 1)
         ]
         average_neighbour_fit = sum(neighbour_fits) / len(neighbour_fits)

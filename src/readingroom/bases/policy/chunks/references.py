@@ -23,7 +23,7 @@ _NUMBER_AND_CLAUSE_PATTERN = re.compile(
 )
 # Local plans number policies TR4, BSC 1, DM3.2, H-1, S/12 or ESD13a, and sites HG2-36.
 _POLICY_CODE_REGEX = r"[a-z]{1,6}(?:[/&-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3}(?!\d))?"
-_RANGE_PATTERN = re.compile(r"(?P<first>.*\d)[-/]\d{1,3}")
+_POLICY_CODE_RANGE_PATTERN = re.compile(r"(?P<first>.*\d)[-/]\d{1,3}")
 _NUMBER_AND_LETTER_PATTERN = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,2})?)[a-z]", re.IGNORECASE)
 _POLICY_CODE_PATTERN = re.compile(rf"{_POLICY_CODE_REGEX}[a-z]?", re.ASCII)
 # Plans number sites so: H1(a), H1(12).
@@ -114,11 +114,11 @@ def fold_ref_without_kind(section_ref: str) -> str:
 
 def index_by_folded_ref(section_refs: Iterable[str]) -> dict[str, str]:
     """Return folded reference → reference, in their order; last the forms without their kinds."""
-    written_refs = [*dict.fromkeys(section_refs)]
+    distinct_refs = [*dict.fromkeys(section_refs)]
     refs_by_folded_ref: dict[str, str] = {}
-    for fold_reference in (fold_ref, fold_ref_without_kind):
-        for section_ref in written_refs:
-            refs_by_folded_ref.setdefault(fold_reference(section_ref), section_ref)
+    for fold_function in (fold_ref, fold_ref_without_kind):
+        for section_ref in distinct_refs:
+            refs_by_folded_ref.setdefault(fold_function(section_ref), section_ref)
     return refs_by_folded_ref
 
 
@@ -130,17 +130,19 @@ def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) ->
     A bare number may be that of a paragraph, section, chapter or policy, tried in this order; a
     bare code such as `TR4` is that of a policy. Of `TR6(3)` and `11d` it is the whole section.
     """
-    candidate_forms = list_folded_forms(section_ref)
-    plain_ref = fold_dashes(section_ref).strip().casefold()
+    candidate_folded_refs = list_folded_forms(section_ref)
+    lower_case_ref = fold_dashes(section_ref).strip().casefold()
     for clause_pattern in (_SECTION_AND_CLAUSE_PATTERN, _SECTION_AND_CLAUSE_LETTER_PATTERN):
-        if clause_match := clause_pattern.fullmatch(plain_ref):
-            candidate_forms += list_folded_forms(clause_match["section"])
+        if clause_match := clause_pattern.fullmatch(lower_case_ref):
+            candidate_folded_refs += list_folded_forms(clause_match["section"])
     return next(
         (
-            refs_by_folded_ref[candidate_form]
-            for candidate_form in candidate_forms
-            if candidate_form in refs_by_folded_ref
-            and not _have_different_policy_kinds(section_ref, refs_by_folded_ref[candidate_form])
+            refs_by_folded_ref[candidate_folded_ref]
+            for candidate_folded_ref in candidate_folded_refs
+            if candidate_folded_ref in refs_by_folded_ref
+            and not _have_different_policy_kinds(
+                section_ref, refs_by_folded_ref[candidate_folded_ref]
+            )
         ),
         None,
     )
@@ -148,11 +150,11 @@ def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) ->
 
 def _have_different_policy_kinds(asked_ref: str, section_ref: str) -> bool:
     """Whether two references name different kinds of policy: `Core Policy`, `Local Policy`."""
-    asked_kinds, section_kinds = (
+    asked_kind_words, section_kind_words = (
         _WORDS_BEFORE_POLICY_PATTERN.findall(fold_ref(compared_ref))
         for compared_ref in (asked_ref, section_ref)
     )
-    return bool(asked_kinds and section_kinds) and asked_kinds != section_kinds
+    return bool(asked_kind_words and section_kind_words) and asked_kind_words != section_kind_words
 
 
 def find_similar_refs(section_ref: str, refs_by_folded_ref: Mapping[str, str]) -> list[str]:
@@ -165,17 +167,19 @@ def find_similar_refs(section_ref: str, refs_by_folded_ref: Mapping[str, str]) -
 
 def list_folded_forms(section_ref: str) -> list[str]:
     """Return the folded forms that a reference may have in a document, the likeliest first."""
-    plain_ref = _WHITE_SPACE_PATTERN.sub(" ", fold_dashes(section_ref)).strip().casefold()
+    lower_case_ref = _WHITE_SPACE_PATTERN.sub(" ", fold_dashes(section_ref)).strip().casefold()
     folded_forms = [*dict.fromkeys([fold_ref(section_ref), fold_ref_without_kind(section_ref)])]
-    if _NUMBER_AND_CLAUSE_PATTERN.fullmatch(plain_ref):
-        folded_forms.append(fold_ref(f"policy {plain_ref}"))
-    elif _PARAGRAPH_NUMBER_PATTERN.fullmatch(plain_ref):
-        folded_forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _WORDS_BEFORE_NUMBER]
-    elif _POLICY_CODE_PATTERN.fullmatch(plain_ref) or _POLICY_CODE_AND_CLAUSE_PATTERN.fullmatch(
-        plain_ref
-    ):
+    if _NUMBER_AND_CLAUSE_PATTERN.fullmatch(lower_case_ref):
+        folded_forms.append(fold_ref(f"policy {lower_case_ref}"))
+    elif _PARAGRAPH_NUMBER_PATTERN.fullmatch(lower_case_ref):
         folded_forms += [
-            fold_ref(f"{kind_word} {plain_ref}") for kind_word in _WORDS_BEFORE_POLICY_CODE
+            fold_ref(f"{kind_word} {lower_case_ref}") for kind_word in _WORDS_BEFORE_NUMBER
+        ]
+    elif _POLICY_CODE_PATTERN.fullmatch(
+        lower_case_ref
+    ) or _POLICY_CODE_AND_CLAUSE_PATTERN.fullmatch(lower_case_ref):
+        folded_forms += [
+            fold_ref(f"{kind_word} {lower_case_ref}") for kind_word in _WORDS_BEFORE_POLICY_CODE
         ]
     return folded_forms
 
@@ -188,15 +192,18 @@ def find_asked_references(
     `policy_name_words` are words that name policies, in lower case: after one of them a mere number
     is that of a paragraph, as in `NPPF 11d`.
     """
-    references_by_forms: dict[tuple[str, ...], tuple[int, AskedReference]] = {}
+    offsets_and_references_by_refs: dict[tuple[str, ...], tuple[int, AskedReference]] = {}
     for query_offset, asked_reference in _iterate_asked_references(
         query_text[:2000], policy_name_words
     ):
-        references_by_forms.setdefault(asked_reference.folded_refs, (query_offset, asked_reference))
+        offsets_and_references_by_refs.setdefault(
+            asked_reference.folded_refs, (query_offset, asked_reference)
+        )
     return [
         asked_reference
         for _, asked_reference in sorted(
-            references_by_forms.values(), key=lambda offset_and_reference: offset_and_reference[0]
+            offsets_and_references_by_refs.values(),
+            key=lambda offset_and_reference: offset_and_reference[0],
         )
     ]
 
@@ -251,7 +258,7 @@ def _iterate_asked_references(
                 # Of a plan without a `Policy 5a`, it is a clause.
                 asked_refs.append(f"{reference_match['kinds']}policy {letter_match['number']}")
             if reference_match["word"].casefold() == "policies" and (
-                range_match := _RANGE_PATTERN.fullmatch(policy_code)
+                range_match := _POLICY_CODE_RANGE_PATTERN.fullmatch(policy_code)
             ):
                 asked_refs.append(f"{reference_match['kinds']}policy {range_match['first']}")
             folded_forms = [*map(fold_ref, asked_refs), fold_ref_without_kind(policy_ref)]

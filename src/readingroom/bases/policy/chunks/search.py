@@ -51,7 +51,7 @@ from readingroom.protocol.search import UnreadRevision, is_heading_only
 # Every page ranks all hits before it again, so the cost of paging grows with its depth.
 _MAX_OFFSET = 2_000  # the last result that paging reaches
 _MAX_NAMED_SECTIONS = 10  # passages that a query puts first by naming their sections
-_MAX_NAMED_REVISIONS = 60  # whose sections are looked up
+_MAX_LOOKED_UP_REVISIONS = 60  # whose sections are looked up
 _MAX_SECTION_CHUNKS = 40  # of a section, in which a clause is looked for
 _MAX_RANKED_REVISIONS = 5  # of which the passages of named sections are ranked by the query
 _RANKED_PASSAGE_COUNT = 100
@@ -78,22 +78,25 @@ class PolicySearch:
     """Passages of the revisions in force on a day, each with what is needed to cite it."""
 
     def __init__(
-        self, resolver: EffectiveDateResolver, store: PolicyStore, ingest_context: IngestContext
+        self,
+        date_resolver: EffectiveDateResolver,
+        policy_store: PolicyStore,
+        ingest_context: IngestContext,
     ) -> None:
-        self._resolver = resolver
-        self._store = store
+        self._resolver = date_resolver
+        self._store = policy_store
         self._context = ingest_context
 
     async def search_policies(
         self, arguments: SearchPolicy, site_address: str | None = None
     ) -> PolicyHits:
         """Return the best passages among the revisions in force on the day, and at the address."""
-        search_scope = await self.find_scope(arguments, site_address)
-        return await self._find_hits_page(arguments, search_scope)
+        search_scope = await self.resolve_scope(arguments, site_address)
+        return await self._search_hits_page(arguments, search_scope)
 
     async def search_batch(self, arguments: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions, embedded together."""
-        search_scope = await self.find_scope(arguments)
+        search_scope = await self.resolve_scope(arguments)
         shared_arguments = arguments.model_dump(exclude={"queries"})
         if arguments.mode != "lexical":
             # One call of the embedder for all; each search then finds its vector in the cache.
@@ -101,19 +104,19 @@ class PolicySearch:
                 await anyio.to_thread.run_sync(self._context.embedder.embed_each, arguments.queries)
         return PolicyHitsBatch(
             searches=[
-                await self._find_hits_page(
+                await self._search_hits_page(
                     SearchPolicy(query=query_text, **shared_arguments), search_scope
                 )
                 for query_text in arguments.queries
             ]
         )
 
-    async def find_scope(
+    async def resolve_scope(
         self, arguments: SearchPolicy | SearchPolicyBatch, site_address: str | None = None
     ) -> PolicyScope:
         """Return the revisions that a search looks at, and why other policies have none."""
         policy_slugs, effective_date = arguments.sources, arguments.effective_date
-        day = parse_day(effective_date) if effective_date is not None else None
+        asked_day = parse_day(effective_date) if effective_date is not None else None
         # Resolved for today also when a day is given: hits say whether they are in force today.
         policies_today_by_slug = await self._resolver.resolve_snapshot(self._today)
         revisions: list[Revision] = []
@@ -123,7 +126,7 @@ class PolicySearch:
             for policy_slug in dict.fromkeys(policy_slugs or [])
             if policy_slug not in policies_today_by_slug
         ]
-        exclusion_reasons_by_slug = _find_inapplicable_policies(
+        exclusion_reasons_by_slug = _get_exclusion_reasons_by_slug(
             [policy_as_of_today.policy for policy_as_of_today in policies_today_by_slug.values()],
             arguments.local_authority,
             site_address,
@@ -132,19 +135,23 @@ class PolicySearch:
             if policy_slugs is not None and policy_slug not in policy_slugs:
                 continue
             if (exclusion_reason := exclusion_reasons_by_slug.get(policy_slug)) is not None:
-                exclusions.append(_make_exclusion(policy_as_of_today, exclusion_reason, day))
+                exclusions.append(_make_exclusion(policy_as_of_today, exclusion_reason, asked_day))
                 continue
-            policy_on_day = policy_as_of_today.resolve_day(day) if day else policy_as_of_today
+            policy_on_day = (
+                policy_as_of_today.resolve_day(asked_day) if asked_day else policy_as_of_today
+            )
             unread_revisions += list_unread_revisions(policy_on_day)
             emerging_revisions: list[Revision] = []
             if arguments.include_emerging:
-                emerging_revisions = _list_emerging_revisions(policy_as_of_today, day)
+                emerging_revisions = _list_emerging_revisions(policy_as_of_today, asked_day)
             revisions += emerging_revisions
-            revisions_or_reason = _find_eligible_revisions(policy_as_of_today, day)
+            revisions_or_reason = _list_revisions_or_reason(policy_as_of_today, asked_day)
             if isinstance(revisions_or_reason, list):
                 revisions += revisions_or_reason
             elif not emerging_revisions:
-                exclusions.append(_make_exclusion(policy_as_of_today, revisions_or_reason, day))
+                exclusions.append(
+                    _make_exclusion(policy_as_of_today, revisions_or_reason, asked_day)
+                )
         return PolicyScope(policies_today_by_slug, revisions, exclusions, unread_revisions)
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
@@ -163,12 +170,12 @@ class PolicySearch:
     def _today(self) -> date:
         return self._context.get_now().date()
 
-    async def _find_hits_page(
+    async def _search_hits_page(
         self, arguments: SearchPolicy, search_scope: PolicyScope
     ) -> PolicyHits:
         first_rank = _parse_cursor(arguments)
         end_rank = first_rank + arguments.n_results
-        named_chunk_ids = await self._find_named_chunk_ids(arguments, search_scope)
+        named_chunk_ids = await self._list_named_chunk_ids(arguments, search_scope)
         # One more than the page holds shows whether there is a next page.
         ranking = await self._store.rank_chunks(
             arguments.query,
@@ -195,7 +202,7 @@ class PolicySearch:
         answer_confidence = judge_confidence(
             [hit.score for hit in ranking.hits], policy_hits[0].citation if policy_hits else ""
         )
-        has_more = len(chunk_groups) > end_rank and end_rank < _MAX_OFFSET
+        has_next_page = len(chunk_groups) > end_rank and end_rank < _MAX_OFFSET
         return PolicyHits(
             query=arguments.query,
             effective_date=arguments.effective_date,
@@ -206,11 +213,13 @@ class PolicySearch:
             confidence=answer_confidence.level,
             confidence_reason=answer_confidence.reason,
             degraded=ranking.degraded_reason,
-            next_cursor=f"{end_rank}.{_hash_search_arguments(arguments)}" if has_more else None,
+            next_cursor=f"{end_rank}.{_hash_search_arguments(arguments)}"
+            if has_next_page
+            else None,
             unread_revisions=search_scope.unread_revisions,
         )
 
-    async def _find_named_chunk_ids(
+    async def _list_named_chunk_ids(
         self, arguments: SearchPolicy, search_scope: PolicyScope
     ) -> list[str]:
         """Return a passage of each section that the query names, of the likeliest policy first."""
@@ -236,23 +245,27 @@ class PolicySearch:
 
         named_sections: list[_NamedSection] = []
         for asked_reference in asked_references[:_MAX_NAMED_SECTIONS]:
-            for revision in sorted(search_scope.revisions, key=get_sort_key)[:_MAX_NAMED_REVISIONS]:
-                section_index = await self._store.get_sections(
+            for revision in sorted(search_scope.revisions, key=get_sort_key)[
+                :_MAX_LOOKED_UP_REVISIONS
+            ]:
+                chunk_ids_by_folded_ref = await self._store.get_section_index(
                     revision.source, revision.revision_id
                 )
-                matching_refs = (
+                matching_folded_refs = (
                     folded_ref
                     for folded_ref in asked_reference.folded_refs
-                    if folded_ref in section_index
+                    if folded_ref in chunk_ids_by_folded_ref
                 )
-                if (folded_ref := next(matching_refs, None)) is not None:
+                if (folded_ref := next(matching_folded_refs, None)) is not None:
                     named_sections.append(
-                        _NamedSection(asked_reference, revision, section_index[folded_ref])
+                        _NamedSection(
+                            asked_reference, revision, chunk_ids_by_folded_ref[folded_ref]
+                        )
                     )
         named_sections = named_sections[:_MAX_NAMED_SECTIONS]
         ranks_by_chunk_id = await self._rank_named_passages(arguments, named_sections)
         chunk_ids = [
-            await self._choose_chunk(named_section, ranks_by_chunk_id)
+            await self._choose_chunk_id(named_section, ranks_by_chunk_id)
             for named_section in named_sections
         ]
         return [*dict.fromkeys(chunk_ids)]
@@ -264,19 +277,21 @@ class PolicySearch:
 
         There are none when the query says nothing beside the references.
         """
-        topic = find_topic(arguments.query)
-        if not topic or all(len(named_section.chunk_ids) == 1 for named_section in named_sections):
+        topic_text = find_topic(arguments.query)
+        if not topic_text or all(
+            len(named_section.chunk_ids) == 1 for named_section in named_sections
+        ):
             return {}
         revisions = [
             named_section.revision for named_section in named_sections[:_MAX_RANKED_REVISIONS]
         ]
         search_mode: Mode = "lexical" if arguments.mode == "lexical" else "hybrid"
         ranking = await self._store.rank_chunks(
-            topic, _RANKED_PASSAGE_COUNT, revisions, search_mode
+            topic_text, _RANKED_PASSAGE_COUNT, revisions, search_mode
         )
         return {hit.chunk_id: hit_rank for hit_rank, hit in enumerate(ranking.hits)}
 
-    async def _choose_chunk(
+    async def _choose_chunk_id(
         self, named_section: "_NamedSection", ranks_by_chunk_id: Mapping[str, int]
     ) -> str:
         """Return the chunk where the clause that is asked for begins, the best, or the first."""
@@ -374,7 +389,7 @@ def list_unread_revisions(
     ]
 
 
-def _find_inapplicable_policies(
+def _get_exclusion_reasons_by_slug(
     policies: Sequence[Policy], local_authority: str | None, site_address: str | None
 ) -> dict[str, ExclusionReason]:
     """Return, by their slugs, the policies that do not apply, and why.
@@ -395,16 +410,16 @@ def _find_inapplicable_policies(
         for policy in policies
         if policy.area and not policy.is_national and policy.is_inherited_by(local_authority)
     ]
-    covering_slugs = {
+    slugs_covering_site = {
         policy.source for policy in inherited_plans if policy.covers(site_address or "")
     }
-    if covering_slugs:
-        other_slugs = {policy.source for policy in inherited_plans} - covering_slugs
-        exclusion_reasons_by_slug |= dict.fromkeys(other_slugs, "other_area")
+    if slugs_covering_site:
+        slugs_of_other_areas = {policy.source for policy in inherited_plans} - slugs_covering_site
+        exclusion_reasons_by_slug |= dict.fromkeys(slugs_of_other_areas, "other_area")
     return exclusion_reasons_by_slug
 
 
-def _find_eligible_revisions(
+def _list_revisions_or_reason(
     policy_as_of_today: PolicyOnDay, asked_day: date | None
 ) -> list[Revision] | ExclusionReason:
     """Return the revisions of a policy that a search may look at, or why there are none."""
@@ -424,21 +439,25 @@ def _find_eligible_revisions(
     return revisions_with_chunks or "no_chunks"
 
 
-def _list_emerging_revisions(policy_as_of_today: PolicyOnDay, day: date | None) -> list[Revision]:
+def _list_emerging_revisions(
+    policy_as_of_today: PolicyOnDay, asked_day: date | None
+) -> list[Revision]:
     """Return the revisions of a policy that are not adopted, as they were known on a day."""
     return [
         revision
         for revision in policy_as_of_today.timeline
         if revision.status == RevisionStatus.EMERGING
         and revision.chunk_count
-        and (day is None or revision.effective_from <= day)
+        and (asked_day is None or revision.effective_from <= asked_day)
     ]
 
 
 def _make_exclusion(
-    policy_as_of_today: PolicyOnDay, exclusion_reason: ExclusionReason, day: date | None
+    policy_as_of_today: PolicyOnDay, exclusion_reason: ExclusionReason, asked_day: date | None
 ) -> Excluded:
-    nearest_revision = policy_as_of_today.resolve_day(day).find_nearest_revision() if day else None
+    nearest_revision = (
+        policy_as_of_today.resolve_day(asked_day).find_nearest_revision() if asked_day else None
+    )
     return Excluded(
         source=policy_as_of_today.source,
         reason=exclusion_reason,

@@ -32,7 +32,7 @@ from readingroom.engine.shared.index import open_chunk_index
 from readingroom.engine.warm_up import warm_up_index
 from readingroom.ingest.document import Chunk, Document, PassageKind
 from readingroom.ingest.embed import EmbeddedChunks
-from readingroom.ingest.structure.starts import SUPPORTING_PREFIX
+from readingroom.ingest.structure.starts import SUPPORTING_REF_PREFIX
 from readingroom.storage.chunks import (
     ChunkCollection,
     Chunks,
@@ -59,7 +59,7 @@ _KIND_NOTE_BY_PASSAGE_KIND = {
     "table": "table",
     "appendix": "appendix",
 }
-_SELF_EXPLAINING_REF_PREFIXES = (SUPPORTING_PREFIX, "Table", "Figure", "Appendix", "Annex")
+_SELF_EXPLAINING_REF_PREFIXES = (SUPPORTING_REF_PREFIX, "Table", "Figure", "Appendix", "Annex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class StoredChunk:
     def find_page_number(self, text_offset: int) -> int:
         """Return the page of an offset in the document that lies in this chunk."""
         return self.pages[
-            sum(text_offset >= page_offset for page_offset in self.page_start_offsets)
+            sum(text_offset >= page_start_offset for page_start_offset in self.page_start_offsets)
         ]
 
 
@@ -230,14 +230,16 @@ class PolicyStore:
         """Return how many chunks the vector index and the word index hold."""
         return await anyio.to_thread.run_sync(self._index.count_indexed_chunks)
 
-    async def get_sections(self, policy_slug: str, revision_id: str) -> SectionIndex:
+    async def get_section_index(self, policy_slug: str, revision_id: str) -> SectionIndex:
         """Return folded reference → the ids of its chunks; read again only after a write."""
         cache_key = (policy_slug, revision_id, self._index.generation)
-        section_index = self._section_indexes.get(cache_key)
-        if section_index is None:
-            section_index = _index_sections(await self.get_chunks(policy_slug, revision_id))
-            self._section_indexes.put(cache_key, section_index)
-        return section_index
+        chunk_ids_by_folded_ref = self._section_indexes.get(cache_key)
+        if chunk_ids_by_folded_ref is None:
+            chunk_ids_by_folded_ref = _index_chunks_by_section(
+                await self.get_chunks(policy_slug, revision_id)
+            )
+            self._section_indexes.put(cache_key, chunk_ids_by_folded_ref)
+        return chunk_ids_by_folded_ref
 
     async def rank_chunks(
         self, query_text: str, hit_count: int, revisions: Sequence[Revision], search_mode: Mode
@@ -280,20 +282,22 @@ class PolicyStore:
             self._chunk_store = None
 
 
-def _index_sections(chunks: Sequence[StoredChunk]) -> SectionIndex:
+def _index_chunks_by_section(chunks: Sequence[StoredChunk]) -> SectionIndex:
     """Return folded reference → the ids of its chunks, last by references without their kinds."""
-    section_index: SectionIndex = {}
+    chunk_ids_by_folded_ref: SectionIndex = {}
     for chunk in chunks:
         for folded_ref in {
             fold_ref(section_ref) for section_ref in (*chunk.section_path, chunk.section_ref)
         }:
-            section_index.setdefault(folded_ref, []).append(chunk.chunk_id)
-    written_refs = (
+            chunk_ids_by_folded_ref.setdefault(folded_ref, []).append(chunk.chunk_id)
+    section_refs = (
         section_ref for chunk in chunks for section_ref in (*chunk.section_path, chunk.section_ref)
     )
-    for folded_ref, section_ref in index_by_folded_ref(written_refs).items():
-        section_index.setdefault(folded_ref, section_index[fold_ref(section_ref)])
-    return section_index
+    for folded_ref, section_ref in index_by_folded_ref(section_refs).items():
+        chunk_ids_by_folded_ref.setdefault(
+            folded_ref, chunk_ids_by_folded_ref[fold_ref(section_ref)]
+        )
+    return chunk_ids_by_folded_ref
 
 
 def build_chunks(
@@ -474,6 +478,6 @@ def _guess_passage_kind(section_ref: str) -> PassageKind:
 
 
 def _validate_chunks(raw_chunks: Chunks) -> None:
-    type_adapter = TypeAdapter(StoredChunk)
+    chunk_type_adapter = TypeAdapter(StoredChunk)
     for chunk in _parse_stored_chunks(raw_chunks):
-        type_adapter.validate_python(asdict(chunk))
+        chunk_type_adapter.validate_python(asdict(chunk))

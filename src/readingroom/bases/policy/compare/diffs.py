@@ -111,45 +111,47 @@ def find_change_name(section_pair: SectionPair) -> ChangeName | None:
 
 def _shorten_diff(diff_parts: Sequence[DiffPart]) -> list[DiffPart]:
     """Return a diff of bounded length; what is cut off is told."""
-    kept_parts: list[DiffPart] = []
+    kept_diff_parts: list[DiffPart] = []
     chars_left = _MAX_DIFF_CHARS
     for diff_part in diff_parts:
         if len(diff_part.text) > chars_left:
-            kept_parts.append(DiffPart(op=diff_part.op, text=diff_part.text[:chars_left] + " […]"))
+            kept_diff_parts.append(
+                DiffPart(op=diff_part.op, text=diff_part.text[:chars_left] + " […]")
+            )
             break
-        kept_parts.append(diff_part)
+        kept_diff_parts.append(diff_part)
         chars_left -= len(diff_part.text)
-    return kept_parts
+    return kept_diff_parts
 
 
 def count_changes(section_pairs: Sequence[SectionPair]) -> ChangeSummary:
     """Return how many sections there are of each kind of change."""
-    counts_by_kind = Counter(section_pair.change_kind for section_pair in section_pairs)
+    counts_by_change_kind = Counter(section_pair.change_kind for section_pair in section_pairs)
     return ChangeSummary(
-        reworded=counts_by_kind["reworded"],
-        moved=counts_by_kind["moved"],
+        reworded=counts_by_change_kind["reworded"],
+        moved=counts_by_change_kind["moved"],
         moved_unchanged=sum(
             section_pair.change_kind == "moved" and section_pair.has_same_words
             for section_pair in section_pairs
         ),
-        added=counts_by_kind["added"],
-        removed=counts_by_kind["removed"],
-        unchanged=counts_by_kind[None],
+        added=counts_by_change_kind["added"],
+        removed=counts_by_change_kind["removed"],
+        unchanged=counts_by_change_kind[None],
     )
 
 
 def _parse_cursor(page_cursor: str | None, arguments_digest: str) -> int:
     if page_cursor is None:
         return 0
-    position_text, _, cursor_fingerprint = page_cursor.partition(".")
+    change_index_text, _, cursor_fingerprint = page_cursor.partition(".")
     # isdecimal alone also accepts digits of other scripts, which nobody was given.
     if (
         cursor_fingerprint != arguments_digest
-        or not position_text.isascii()
-        or not position_text.isdecimal()
+        or not change_index_text.isascii()
+        or not change_index_text.isdecimal()
     ):
         raise InvalidCursor("This cursor does not belong to this comparison; start without one")
-    return int(position_text)
+    return int(change_index_text)
 
 
 def _hash_comparison_arguments(

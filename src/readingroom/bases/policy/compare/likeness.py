@@ -17,7 +17,7 @@ from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare.passages import (
     find_section_title,
     fold_text,
-    group_by_section,
+    group_chunks_by_section,
     join_section_text,
 )
 
@@ -53,7 +53,7 @@ class RevisionSection:
         )
 
     @cached_property
-    def word_pairs(self) -> Counter[tuple[str, str]]:
+    def word_pair_counts(self) -> Counter[tuple[str, str]]:
         padded_words = ("", *self.words, "")
         return Counter(pairwise(padded_words))
 
@@ -102,7 +102,7 @@ class SectionPair:
             if revision_section
         )
 
-    def has_side_inside(self, section_refs: Collection[str]) -> bool:
+    def has_side_in_sections(self, section_refs: Collection[str]) -> bool:
         """Whether one side is one of these sections or stands inside one."""
         return any(
             section_ref in section_refs
@@ -128,7 +128,7 @@ def list_revision_sections(chunks: Sequence[StoredChunk]) -> list[RevisionSectio
     """Return the sections of a revision in reading order, each without those inside it."""
     return [
         RevisionSection(section_ref, tuple(section_chunks))
-        for section_ref, section_chunks in group_by_section(chunks).items()
+        for section_ref, section_chunks in group_chunks_by_section(chunks).items()
     ]
 
 
@@ -136,14 +136,14 @@ def pair_sections(
     old_sections: Sequence[RevisionSection], new_sections: Sequence[RevisionSection]
 ) -> list[SectionPair]:
     """Return every section of both once, in the order of the newer text, then what it dropped."""
-    old_index_by_new: dict[int, int] = {}  # new → old
-    _pair_equal_sections(old_sections, new_sections, old_index_by_new)
-    _pair_similar_sections(old_sections, new_sections, old_index_by_new)
-    paired_old_indexes = set(old_index_by_new.values())
+    old_index_by_new_index: dict[int, int] = {}  # new → old
+    _pair_equal_sections(old_sections, new_sections, old_index_by_new_index)
+    _pair_similar_sections(old_sections, new_sections, old_index_by_new_index)
+    paired_old_indexes = set(old_index_by_new_index.values())
     section_pairs = [
         SectionPair(
-            old_sections[old_index_by_new[section_index]]
-            if section_index in old_index_by_new
+            old_sections[old_index_by_new_index[section_index]]
+            if section_index in old_index_by_new_index
             else None,
             new_section,
         )
@@ -160,36 +160,38 @@ def pair_sections(
 def _pair_equal_sections(
     old_sections: Sequence[RevisionSection],
     new_sections: Sequence[RevisionSection],
-    old_index_by_new: dict[int, int],
+    old_index_by_new_index: dict[int, int],
 ) -> None:
     """Pair sections with the same words: those with the same reference before the others."""
     paired_old_indexes: set[int] = set()
     for needs_same_ref in (True, False):
         # The last first, so that the first in the text is the next to be taken.
-        old_indexes_by_key: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+        old_indexes_by_words_key: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
         for section_index in reversed(range(len(old_sections))):
             if section_index not in paired_old_indexes:
-                old_indexes_by_key[
+                old_indexes_by_words_key[
                     _make_words_key(old_sections[section_index], needs_same_ref)
                 ].append(section_index)
         for section_index, new_section in enumerate(new_sections):
-            equal_old_indexes = old_indexes_by_key.get(_make_words_key(new_section, needs_same_ref))
-            if section_index not in old_index_by_new and equal_old_indexes:
-                old_index_by_new[section_index] = equal_old_indexes.pop()
-                paired_old_indexes.add(old_index_by_new[section_index])
+            equal_old_indexes = old_indexes_by_words_key.get(
+                _make_words_key(new_section, needs_same_ref)
+            )
+            if section_index not in old_index_by_new_index and equal_old_indexes:
+                old_index_by_new_index[section_index] = equal_old_indexes.pop()
+                paired_old_indexes.add(old_index_by_new_index[section_index])
 
 
-def _make_words_key(revision_section: RevisionSection, with_ref: bool) -> tuple[object, ...]:
-    return (revision_section.words, revision_section.folded_ref if with_ref else None)
+def _make_words_key(revision_section: RevisionSection, includes_ref: bool) -> tuple[object, ...]:
+    return (revision_section.words, revision_section.folded_ref if includes_ref else None)
 
 
 def _pair_similar_sections(
     old_sections: Sequence[RevisionSection],
     new_sections: Sequence[RevisionSection],
-    old_index_by_new: dict[int, int],
+    old_index_by_new_index: dict[int, int],
 ) -> None:
     """Pair the rest by likeness, the most alike first."""
-    paired_old_indexes = set(old_index_by_new.values())
+    paired_old_indexes = set(old_index_by_new_index.values())
     unpaired_old_indexes = [
         unpaired_index
         for unpaired_index in range(len(old_sections))
@@ -198,11 +200,11 @@ def _pair_similar_sections(
     unpaired_new_indexes = [
         unpaired_index
         for unpaired_index in range(len(new_sections))
-        if unpaired_index not in old_index_by_new
+        if unpaired_index not in old_index_by_new_index
     ]
     old_indexes_by_word_pair: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for unpaired_index in unpaired_old_indexes:
-        for word_pair in old_sections[unpaired_index].word_pairs:
+        for word_pair in old_sections[unpaired_index].word_pair_counts:
             old_indexes_by_word_pair[word_pair].append(unpaired_index)
     candidate_pairs = [
         (
@@ -225,10 +227,10 @@ def _pair_similar_sections(
     taken_old_indexes: set[int] = set()
     for _, _, negative_new_index, negative_old_index in sorted(candidate_pairs, reverse=True):
         if (
-            -negative_new_index not in old_index_by_new
+            -negative_new_index not in old_index_by_new_index
             and -negative_old_index not in taken_old_indexes
         ):
-            old_index_by_new[-negative_new_index] = -negative_old_index
+            old_index_by_new_index[-negative_new_index] = -negative_old_index
             taken_old_indexes.add(-negative_old_index)
 
 
@@ -238,18 +240,18 @@ def _measure_similarities(
     old_indexes_by_word_pair: dict[tuple[str, str], list[int]],
 ) -> Iterable[tuple[int, float]]:
     """Yield the old sections that share pairs of words with a new one, with their share of both."""
-    shared_counts_by_old_index: Counter[int] = Counter()
-    for word_pair, pair_count in new_section.word_pairs.items():
+    shared_pair_counts_by_old_index: Counter[int] = Counter()
+    for word_pair, word_pair_count in new_section.word_pair_counts.items():
         old_indexes = old_indexes_by_word_pair.get(word_pair, [])
         if len(old_indexes) > _MAX_SECTIONS_PER_WORD_PAIR:
             continue
         for old_index in old_indexes:
-            shared_counts_by_old_index[old_index] += min(
-                pair_count, old_sections[old_index].word_pairs[word_pair]
+            shared_pair_counts_by_old_index[old_index] += min(
+                word_pair_count, old_sections[old_index].word_pair_counts[word_pair]
             )
-    for old_index, shared_pair_count in shared_counts_by_old_index.items():
+    for old_index, shared_pair_count in shared_pair_counts_by_old_index.items():
         total_pair_count = (
-            new_section.word_pairs.total() + old_sections[old_index].word_pairs.total()
+            new_section.word_pair_counts.total() + old_sections[old_index].word_pair_counts.total()
         )
         yield old_index, 2 * shared_pair_count / total_pair_count
 

@@ -41,23 +41,23 @@ def pair_revisions(
         likeness.list_revision_sections(new_revision_and_chunks[1]),
     )
     if section_ref is not None:
-        chosen_refs = {
-            chosen_ref
+        found_section_refs = {
+            found_section_ref
             for _, chunks in (old_revision_and_chunks, new_revision_and_chunks)
             if (
-                chosen_ref := references.find_section_ref(
+                found_section_ref := references.find_section_ref(
                     section_ref, passages.index_references(chunks)
                 )
             )
         }
-        if not chosen_refs:
-            raise make_section_not_found(
+        if not found_section_refs:
+            raise make_section_error(
                 section_ref, new_revision_and_chunks[0], new_revision_and_chunks[1]
             )
         section_pairs = [
             section_pair
             for section_pair in section_pairs
-            if section_pair.has_side_inside(chosen_refs)
+            if section_pair.has_side_in_sections(found_section_refs)
         ]
     return PairedRevisions(
         make_nearest_revision(old_revision_and_chunks[0], revisions),
@@ -66,7 +66,7 @@ def pair_revisions(
     )
 
 
-def make_section_not_found(
+def make_section_error(
     section_ref: str,
     revision: Revision,
     chunks: Sequence[StoredChunk],

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from readingroom.bases.policy.chunks.joining import join_chunk_texts, list_printed_pages
+from readingroom.bases.policy.chunks.joining import join_chunk_texts, list_printed_page_labels
 from readingroom.bases.policy.chunks.references import fold_ref, index_by_folded_ref
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.models import DiffPart, ListedSection
@@ -77,24 +77,24 @@ def describe_nearest_sections(section_refs: Sequence[str], chunks: Sequence[Stor
 
 def list_sections(chunks: Sequence[StoredChunk]) -> list[ListedSection]:
     """Return the sections in reading order, each with the page that it begins on."""
-    sections_by_ref: dict[str, ListedSection] = {}
+    listed_sections_by_ref: dict[str, ListedSection] = {}
     for chunk in chunks:
         # Of a section without a text of its own only the reference is known.
         for section_ref in filter(None, (*chunk.section_path, chunk.section_ref)):
             is_own_section = section_ref == chunk.section_ref
-            if section_ref not in sections_by_ref or (
-                is_own_section and not sections_by_ref[section_ref].section_title
+            if section_ref not in listed_sections_by_ref or (
+                is_own_section and not listed_sections_by_ref[section_ref].section_title
             ):
-                sections_by_ref[section_ref] = ListedSection(
+                listed_sections_by_ref[section_ref] = ListedSection(
                     section_ref=section_ref,
                     section_title=chunk.section_title if is_own_section else "",
                     passage_kind=chunk.passage_kind,
-                    page_number=sections_by_ref[section_ref].page_number
-                    if section_ref in sections_by_ref
+                    page_number=listed_sections_by_ref[section_ref].page_number
+                    if section_ref in listed_sections_by_ref
                     else chunk.page_number,
                     printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
                 )
-    return [*sections_by_ref.values()]
+    return [*listed_sections_by_ref.values()]
 
 
 def find_section_title(section_chunks: Sequence[StoredChunk], section_ref: str) -> str:
@@ -104,7 +104,7 @@ def find_section_title(section_chunks: Sequence[StoredChunk], section_ref: str) 
     )
 
 
-def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChunk]]:
+def group_chunks_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChunk]]:
     """Return the chunks that stand directly in each section, in reading order."""
     chunks_by_ref: dict[str, list[StoredChunk]] = {}
     for chunk in chunks:
@@ -149,5 +149,5 @@ def cite_section(
         page_numbers,
         find_section_title(section_chunks, section_ref),
         section_chunks[0].kind_note if section_chunks[0].section_ref == section_ref else "",
-        list_printed_pages(section_chunks, page_numbers),
+        list_printed_page_labels(section_chunks, page_numbers),
     )

@@ -12,7 +12,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from readingroom.bases.policy.chunks.joining import iterate_own_texts, list_printed_pages
+from readingroom.bases.policy.chunks.joining import (
+    iterate_chunks_and_own_texts,
+    list_printed_page_labels,
+)
 from readingroom.bases.policy.chunks.search import make_nearest_revision
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare.passages import (
@@ -88,11 +91,11 @@ def locate_quote(quoted_text: str, chunks: Sequence[StoredChunk]) -> QuotePositi
     joined_text = _JoinedText(chunks)
     segment_patterns = [_compile_segment(quote_segment) for quote_segment in quote_segments]
     for text_variant in joined_text.list_variants():
-        quote_offset = _match_segments(
+        quote_offset = _find_segments_offset(
             segment_patterns, text_variant.text, text_variant.section_end_offsets
         )
         if quote_offset is not None:
-            return joined_text.get_position(text_variant.convert_to_full_offset(quote_offset))
+            return joined_text.get_quote_position(text_variant.convert_to_full_offset(quote_offset))
     return None
 
 
@@ -126,10 +129,10 @@ def _compile_segment(quote_segment: str) -> re.Pattern[str]:
     """
     segment_words = quote_segment.split()
     word_regexes = [_make_word_regex(segment_word) for segment_word in segment_words]
-    start_guard = _WORD_START_REGEX if segment_words[0][0].isalnum() else ""
-    end_guard = _WORD_END_REGEX if segment_words[-1][-1].isalnum() else ""
+    start_guard_regex = _WORD_START_REGEX if segment_words[0][0].isalnum() else ""
+    end_guard_regex = _WORD_END_REGEX if segment_words[-1][-1].isalnum() else ""
     return re.compile(
-        start_guard + _BETWEEN_WORDS_REGEX.join(word_regexes) + end_guard, re.IGNORECASE
+        start_guard_regex + _BETWEEN_WORDS_REGEX.join(word_regexes) + end_guard_regex, re.IGNORECASE
     )
 
 
@@ -138,25 +141,25 @@ def _make_word_regex(segment_word: str) -> str:
         return rf"\(?{re.escape(word_match[1])}[.)]?"
     word_match = _WORD_AND_MARKS_PATTERN.fullmatch(segment_word)
     if word_match is None:
-        return _escape_for_pattern(segment_word)
+        return _escape_for_regex(segment_word)
     if not word_match["marks"]:
-        return _escape_for_pattern(word_match["word"]) + _FOOTNOTE_AFTER_WORD_REGEX
+        return _escape_for_regex(word_match["word"]) + _FOOTNOTE_AFTER_WORD_REGEX
     return (
-        _escape_for_pattern(word_match["word"])
+        _escape_for_regex(word_match["word"])
         + _FOOTNOTE_AFTER_WORD_REGEX
-        + _escape_for_pattern(word_match["marks"])
+        + _escape_for_regex(word_match["marks"])
         + _FOOTNOTE_AFTER_MARKS_REGEX
     )
 
 
-def _escape_for_pattern(plain_text: str) -> str:
+def _escape_for_regex(plain_text: str) -> str:
     return "".join(
         _REGEX_CLASS_BY_CHARACTER.get(text_character, re.escape(text_character))
         for text_character in plain_text
     )
 
 
-def _match_segments(
+def _find_segments_offset(
     segment_patterns: Sequence[re.Pattern[str]],
     searched_text: str,
     section_end_offsets: Sequence[int],
@@ -186,15 +189,19 @@ class _TextVariant:
     """A text as it is read: whole, or without the footnotes at the ends of pages."""
 
     text: str
-    kept_offsets: list[int]
+    variant_start_offsets: list[int]
     """Where each kept stretch begins in this text."""
-    full_offsets: list[int]
+    full_start_offsets: list[int]
     """Where it begins in the whole text."""
     section_end_offsets: list[int]
 
     def convert_to_full_offset(self, variant_offset: int) -> int:
-        stretch_index = bisect_right(self.kept_offsets, variant_offset) - 1
-        return self.full_offsets[stretch_index] + variant_offset - self.kept_offsets[stretch_index]
+        stretch_index = bisect_right(self.variant_start_offsets, variant_offset) - 1
+        return (
+            self.full_start_offsets[stretch_index]
+            + variant_offset
+            - self.variant_start_offsets[stretch_index]
+        )
 
 
 class _JoinedText:
@@ -208,7 +215,7 @@ class _JoinedText:
         joined_length = 0
         page_end_offsets: list[int] = []
         section_end_offsets: list[int] = []
-        for chunk, own_start_offset, own_text in iterate_own_texts(chunks):
+        for chunk, own_start_offset, own_text in iterate_chunks_and_own_texts(chunks):
             leading_space_count = len(own_text) - len(own_text.lstrip("\n ")) if text_pieces else 0
             if self._chunks and self._chunks[-1].section_ref != chunk.section_ref:
                 section_end_offsets.append(joined_length)
@@ -237,15 +244,15 @@ class _JoinedText:
             if footnote_span
         ]
         if footnote_spans:
-            yield self._make_variant_without(footnote_spans)
+            yield self._make_variant_without_spans(footnote_spans)
 
-    def get_position(self, text_offset: int) -> QuotePosition:
-        chunk_position = bisect_right(self._chunk_offsets, text_offset) - 1
-        chunk = self._chunks[chunk_position]
+    def get_quote_position(self, text_offset: int) -> QuotePosition:
+        chunk_list_index = bisect_right(self._chunk_offsets, text_offset) - 1
+        chunk = self._chunks[chunk_list_index]
         document_offset = (
-            self._document_offsets[chunk_position]
+            self._document_offsets[chunk_list_index]
             + text_offset
-            - self._chunk_offsets[chunk_position]
+            - self._chunk_offsets[chunk_list_index]
         )
         return QuotePosition(
             chunk, chunk.find_page_number(max(document_offset, chunk.start_offset))
@@ -253,43 +260,49 @@ class _JoinedText:
 
     def _find_footnote_span(self, page_end_offset: int) -> tuple[int, int] | None:
         """Return the lines before the end of a page that begin with the numbers of footnotes."""
-        footnotes_offset: int | None = None
+        footnotes_start_offset: int | None = None
         line_end_offset = page_end_offset
         for _ in range(_MAX_FOOTNOTE_LINES):
             line_start_offset = self.text.rfind("\n", 0, max(line_end_offset - 1, 0)) + 1
             line_text = self.text[line_start_offset:line_end_offset].strip()
             if _FOOTNOTE_LINE_PATTERN.match(line_text):
-                footnotes_offset = line_start_offset
-            elif footnotes_offset is not None:
+                footnotes_start_offset = line_start_offset
+            elif footnotes_start_offset is not None:
                 break
             if line_start_offset == 0:
                 break
             line_end_offset = line_start_offset
-        return (footnotes_offset, page_end_offset) if footnotes_offset is not None else None
+        return (
+            (footnotes_start_offset, page_end_offset)
+            if footnotes_start_offset is not None
+            else None
+        )
 
-    def _make_variant_without(self, cut_spans: Sequence[tuple[int, int]]) -> _TextVariant:
-        kept_pieces: list[str] = []
-        kept_offsets: list[int] = []
-        full_offsets: list[int] = []
+    def _make_variant_without_spans(self, cut_spans: Sequence[tuple[int, int]]) -> _TextVariant:
+        kept_texts: list[str] = []
+        variant_start_offsets: list[int] = []
+        full_start_offsets: list[int] = []
         kept_length, previous_end_offset = 0, 0
         for span_start_offset, span_end_offset in [*cut_spans, (len(self.text), len(self.text))]:
             if span_start_offset < previous_end_offset:
                 continue
-            kept_offsets.append(kept_length)
-            full_offsets.append(previous_end_offset)
-            kept_pieces.append(self.text[previous_end_offset:span_start_offset])
+            variant_start_offsets.append(kept_length)
+            full_start_offsets.append(previous_end_offset)
+            kept_texts.append(self.text[previous_end_offset:span_start_offset])
             kept_length += span_start_offset - previous_end_offset
             previous_end_offset = span_end_offset
         # Sections end where they did, measured in what is kept.
         section_end_offsets = []
         for section_end_offset in self._section_end_offsets:
-            stretch_index = bisect_right(full_offsets, section_end_offset) - 1
+            stretch_index = bisect_right(full_start_offsets, section_end_offset) - 1
             kept_end_offset = (
-                kept_offsets[stretch_index] + section_end_offset - full_offsets[stretch_index]
+                variant_start_offsets[stretch_index]
+                + section_end_offset
+                - full_start_offsets[stretch_index]
             )
             next_start_offset = (
-                kept_offsets[stretch_index + 1]
-                if stretch_index + 1 < len(kept_offsets)
+                variant_start_offsets[stretch_index + 1]
+                if stretch_index + 1 < len(variant_start_offsets)
                 else kept_end_offset
             )
             section_end_offsets.append(
@@ -297,7 +310,9 @@ class _JoinedText:
                 if next_start_offset < kept_end_offset
                 else kept_end_offset
             )
-        return _TextVariant("".join(kept_pieces), kept_offsets, full_offsets, section_end_offsets)
+        return _TextVariant(
+            "".join(kept_texts), variant_start_offsets, full_start_offsets, section_end_offsets
+        )
 
 
 def make_quote_place(
@@ -317,7 +332,7 @@ def make_quote_place(
             [quote_position.page_number],
             quote_position.chunk.section_title,
             quote_position.chunk.kind_note,
-            list_printed_pages([quote_position.chunk], [quote_position.page_number]),
+            list_printed_page_labels([quote_position.chunk], [quote_position.page_number]),
         ),
         stage=revision.stage,
     )
@@ -326,7 +341,7 @@ def make_quote_place(
 def find_closest_stretch(quoted_text: str, searched_text: str) -> tuple[str, float]:
     """Return the stretch of a text most like a quotation, and their similarity from 0 to 1."""
     text_words, quote_words = searched_text.split(), fold_text(quoted_text).split()
-    folded_words = [fold_text(text_word) for text_word in text_words]
+    folded_text_words = [fold_text(text_word) for text_word in text_words]
     window_word_count = min(len(quote_words), len(text_words))
     best_similarity, best_window_index = 0.0, 0
     quote_word_counts = Counter(quote_words)
@@ -335,7 +350,7 @@ def find_closest_stretch(quoted_text: str, searched_text: str) -> tuple[str, flo
     # The matcher caches what it knows of its second sequence, so the quotation goes there.
     sequence_matcher.set_seq2(quote_words)
     for window_index in range(len(text_words) - window_word_count + 1):
-        window_words = folded_words[window_index : window_index + window_word_count]
+        window_words = folded_text_words[window_index : window_index + window_word_count]
         sequence_matcher.set_seq1(window_words)
         # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
         if (

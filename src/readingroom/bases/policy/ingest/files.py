@@ -37,7 +37,7 @@ def choose_file_extension(file_name: str) -> str:
     return file_extension if file_extension in POLICY_EXTENSIONS else _PDF_EXTENSION
 
 
-def check_revision_name(file_name: str) -> None:
+def check_revision_file_name(file_name: str) -> None:
     """Raise `UnsupportedFileType` for a file that cannot be a revision's by its name."""
     try:
         check_file_name(file_name, (*POLICY_EXTENSIONS, *_SCAN_EXTENSIONS))
@@ -51,19 +51,21 @@ def check_revision_file(file_path: Path, file_extension: str) -> None:
         first_bytes = open_file.read(DETECTION_BYTE_COUNT)
     try:
         # PDF readers accept the mark anywhere in the first kilobyte.
-        is_named_right = (
+        has_right_extension = (
             b"%PDF-" in first_bytes
             if file_extension == _PDF_EXTENSION
             else detect_format(first_bytes, f"document{file_extension}")
             == find_format_by_extension(file_extension)
         )
     except Refusal:
-        is_named_right = False
-    if not is_named_right:
+        has_right_extension = False
+    if not has_right_extension:
         format_name = file_extension.removeprefix(".")
-        expected_format = "a PDF" if file_extension == _PDF_EXTENSION else f"a .{format_name} file"
+        expected_format_text = (
+            "a PDF" if file_extension == _PDF_EXTENSION else f"a .{format_name} file"
+        )
         raise UnsupportedFileType(
-            f"The file is not {expected_format}; a revision may be one of "
+            f"The file is not {expected_format_text}; a revision may be one of "
             f"{', '.join(POLICY_EXTENSIONS)}"
         )
     if file_path.stat().st_size > MAX_FILE_BYTES:
@@ -99,12 +101,12 @@ class RevisionFiles:
     def get_file_path(self, policy_slug: str, revision_id: str) -> Path:
         """Return the path of our copy of a revision's file; that of a PDF when there is none."""
         return resolve_inside(
-            self._files_folder, *self._find_path_segments(policy_slug, revision_id)
+            self._files_folder, *self._choose_path_segments(policy_slug, revision_id)
         )
 
     def locate_file(self, policy_slug: str, revision_id: str) -> Path:
         """Return where our copy can be read, which may be another place than its path."""
-        return self._file_store.locate_file(self._find_path_segments(policy_slug, revision_id))
+        return self._file_store.locate_file(self._choose_path_segments(policy_slug, revision_id))
 
     def copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; return the copy."""
@@ -151,19 +153,19 @@ class RevisionFiles:
             if upload_path.suffix in POLICY_EXTENSIONS and str(upload_path) not in needed_paths:
                 upload_path.unlink(missing_ok=True)
 
-    def _find_path_segments(self, policy_slug: str, revision_id: str) -> tuple[str, ...]:
+    def _choose_path_segments(self, policy_slug: str, revision_id: str) -> tuple[str, ...]:
         """Return the path of a revision's file in the folder; that of a PDF when there is none."""
-        candidate_segments = [
+        candidate_segment_tuples = [
             _build_path_segments(policy_slug, revision_id, file_extension)
             for file_extension in POLICY_EXTENSIONS
         ]
         return next(
             (
                 path_segments
-                for path_segments in candidate_segments
+                for path_segments in candidate_segment_tuples
                 if self._file_store.has_file(path_segments)
             ),
-            candidate_segments[0],
+            candidate_segment_tuples[0],
         )
 
 

@@ -9,15 +9,15 @@ completed or undone, depending on what the registry says.
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy.admin_models import Progress
 from readingroom.bases.policy.chunks.store import PolicyStore, build_chunks
-from readingroom.bases.policy.ingest.files import RevisionFiles, check_revision_name
+from readingroom.bases.policy.ingest.files import RevisionFiles, check_revision_file_name
 from readingroom.bases.policy.ingest.progress import IngestionProgress
 from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
@@ -54,9 +54,7 @@ class Ingestion:
         self.is_shared, self.get_now = (ingest_context.database is not None, ingest_context.get_now)
         self.files = RevisionFiles(base_folder, ingest_context.database)
         self.pictures = PagePictures(ingest_context.pipeline, base_folder / "pages")
-        self._registry = policy_registry
-        self._store = policy_store
-        self._context = ingest_context
+        self._registry, self._store, self._context = policy_registry, policy_store, ingest_context
         database = ingest_context.database
         self._changes = open_changes("policy", base_folder, database, ingest_context.on_step)
         self._progress = IngestionProgress(database)
@@ -98,8 +96,8 @@ class Ingestion:
                 policy_slug, first_day, [revision.revision_id for revision in remaining_revisions]
             )
             file_path = self.files.build_path(policy_slug, revision_id, extension)
-            id_and_path = {"revision_id": revision_id, "file_path": str(file_path)}
-            new_revision = unsaved_revision.model_copy(update=id_and_path)
+            id_and_path_fields = {"revision_id": revision_id, "file_path": str(file_path)}
+            new_revision = unsaved_revision.model_copy(update=id_and_path_fields)
             intent_body = {
                 "revision_id": revision_id,
                 "file": str(spool_path),
@@ -110,9 +108,9 @@ class Ingestion:
                 # The registry first: until then a failed revision of the same id has its file.
                 changed_revisions = await self._registry.replace_revisions(
                     policy_slug,
-                    lambda before: timeline.replace_failed(
-                        *(before, unsaved_revision, failed_ids, True),
-                        lambda others: timeline.add_revision(others, new_revision),
+                    lambda revisions_before: timeline.replace_failed(
+                        *(revisions_before, unsaved_revision, failed_ids, True),
+                        partial(timeline.add_revision, new_revision=new_revision),
                     ),
                 )
                 self._changes.on_step("create:registry")
@@ -122,9 +120,9 @@ class Ingestion:
             revision for revision in changed_revisions if revision.closed_by == revision_id
         ]
 
-    async def _move_new_file(self, spool: Path, revision: Revision, extension: str) -> None:
+    async def _move_new_file(self, spool_path: Path, revision: Revision, extension: str) -> None:
         try:
-            await self._move_into_place(spool, revision.source, revision.revision_id, extension)
+            await self._place_file(spool_path, revision.source, revision.revision_id, extension)
         # A full disk: a registered revision without a file could never be ingested.
         except KnowledgeError:
             await self._registry.delete_revision(revision.source, revision.revision_id)
@@ -151,10 +149,10 @@ class Ingestion:
             async with self._changes.begin_change(revision.source):
                 return await self._store_revision(revision, document, embedded_chunks, private_copy)
 
-    async def replace_file(self, revision: Revision, spool: Path, extension: str) -> None:
+    async def replace_file(self, revision: Revision, spool_path: Path, extension: str) -> None:
         """Replace a revision's file; the new one is read when the revision is next ingested."""
         async with self._changes.begin_change(revision.source):
-            await self._move_into_place(spool, revision.source, revision.revision_id, extension)
+            await self._place_file(spool_path, revision.source, revision.revision_id, extension)
 
     async def remove_chunks(self, policy_slug: str, revision_id: str) -> int:
         """Delete a revision's chunks; returns how many there were.
@@ -236,8 +234,8 @@ class Ingestion:
             async with self._enclose_replacement("amend", policy_slug, failed_ids):
                 await self._registry.replace_revisions(
                     policy_slug,
-                    lambda before: timeline.replace_failed(
-                        *(before, amended_revision, failed_ids, False),
+                    lambda revisions_before: timeline.replace_failed(
+                        *(revisions_before, amended_revision, failed_ids, False),
                         lambda others: timeline.amend_revision(others, revision_id, changed_fields),
                     ),
                 )
@@ -280,21 +278,22 @@ class Ingestion:
     async def reopen_revision(self, revision: Revision) -> None:
         """Put a failed revision back to `processing`."""
         await self._registry.change_revisions(
-            revision.source, lambda before: timeline.reopen_revision(before, revision.revision_id)
+            revision.source, partial(timeline.reopen_revision, revision_id=revision.revision_id)
         )
 
     async def mark_failed(self, revision: Revision, error_message: str) -> None:
         """Record that a revision could not be ingested."""
-        # Cut, because a parser's message can be of any length.
+        cut_message = error_message[:500]  # a parser's message can be of any length
         await self._registry.change_revisions(
             revision.source,
-            lambda old: timeline.record_failure(old, revision.revision_id, error_message[:500]),
+            lambda revisions: timeline.record_failure(revisions, revision.revision_id, cut_message),
         )
 
     async def set_chunk_count(self, policy_slug: str, revision_id: str, chunk_count: int) -> None:
         """Write the number of chunks to the registry; an unknown revision is ignored."""
         await self._registry.change_revisions(
-            policy_slug, lambda before: timeline.set_chunk_count(before, revision_id, chunk_count)
+            policy_slug,
+            partial(timeline.set_chunk_count, revision_id=revision_id, chunk_count=chunk_count),
         )
 
     def find_progress(self, revision_id: str) -> Progress | None:
@@ -303,19 +302,19 @@ class Ingestion:
 
     async def locate_file(self, revision: Revision) -> Path:
         """Return where our copy of a revision's file can be read now."""
-        file_key = (revision.source, revision.revision_id)
-        return await anyio.to_thread.run_sync(self.files.locate_file, *file_key)
+        slug_and_id = (revision.source, revision.revision_id)
+        return await anyio.to_thread.run_sync(self.files.locate_file, *slug_and_id)
 
     # --- recovery ---
 
     async def finish_interrupted_changes(self, report_progress: ReportProgress) -> int:
         """Complete or undo every interrupted change; returns how many there were."""
 
-        async def finish(intent: Intent) -> None:
+        async def finish_change(intent: Intent) -> None:
             await self._finish_change(intent, report_progress)
 
         # Without the registry nobody can tell which way to finish, so recovery waits for it.
-        change_count = await self._changes.recover_changes(finish, (RegistryUnavailable,))
+        change_count = await self._changes.recover_changes(finish_change, (RegistryUnavailable,))
         await self._delete_unneeded_uploads()
         return change_count
 
@@ -356,7 +355,7 @@ class Ingestion:
             spool_path = Path(intent.body["file"])
             if await anyio.Path(spool_path).exists():
                 extension = intent.body.get("extension", ".pdf")  # older ones knew no other
-                await self._move_into_place(spool_path, policy_slug, revision_id, extension)
+                await self._place_file(spool_path, policy_slug, revision_id, extension)
         replaced_ids = intent.body.get("replaced_ids", ())
         await self._clean_up_deleted(policy_slug, [revision_id, *replaced_ids])
 
@@ -381,7 +380,7 @@ class Ingestion:
             await report_progress(done, total, message)
 
         self._progress.set_progress(revision.revision_id, "extracting", 0, 0)
-        check_revision_name(private_copy.file_name)
+        check_revision_file_name(private_copy.file_name)
         pipeline = self._context.pipeline
         document = await pipeline.read_document(private_copy, report_reading, find_sections=True)
         if not isinstance(document, Document):
@@ -410,7 +409,7 @@ class Ingestion:
             if other_revision.revision_id != revision.revision_id
         ]
         first_day = revision.effective_from
-        other_revisions.sort(key=lambda other: abs(other.effective_from - first_day))
+        other_revisions.sort(key=lambda candidate: abs(candidate.effective_from - first_day))
         return await self._store.read_vectors_by_text(other_revisions[:_MAX_REUSED_REVISIONS])
 
     async def _store_revision(
@@ -430,24 +429,25 @@ class Ingestion:
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
         self._progress.set_progress(revision_id, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.
-        spool = await anyio.to_thread.run_sync(self.files.copy_to_spool, private_copy)
+        spool_path = await anyio.to_thread.run_sync(self.files.copy_to_spool, private_copy)
         async with self._changes.record_intent(
-            "ingest", source=policy_slug, revision_id=revision_id, file=str(spool)
+            "ingest", source=policy_slug, revision_id=revision_id, file=str(spool_path)
         ):
             self._changes.on_step("ingest:intent")
             await self._replace_chunks(revision, chunks)
-            await self._move_into_place(spool, policy_slug, revision_id, spool.suffix)
+            extension = spool_path.suffix
+            await self._place_file(spool_path, policy_slug, revision_id, extension)
             self._changes.on_step("ingest:file")
-            outcome_fields = {
+            ingest_fields = {
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
-                "file_path": str(self.files.build_path(policy_slug, revision_id, spool.suffix)),
+                "file_path": str(self.files.build_path(policy_slug, revision_id, extension)),
                 "ingested_at": self._context.get_now(),
                 "error": None,
             }
             await self._registry.change_revisions(
                 policy_slug,
-                lambda before: timeline.activate_revision(before, revision_id, outcome_fields),
+                lambda revisions: timeline.activate_revision(revisions, revision_id, ingest_fields),
             )
             # It is found by searches from now on, whatever the remaining steps take.
             self._progress.set_progress(revision_id, "complete", 100, len(chunks))
@@ -467,9 +467,9 @@ class Ingestion:
         # New before old: while both exist a search may see a passage twice, but never none.
         await self._store.put_chunks(chunks)
         self._changes.on_step("ingest:chunks")
-        new_ids = set(chunks.ids)
-        stored_ids = await self._store.get_chunk_ids(revision.source, revision.revision_id)
-        obsolete_ids = [chunk_id for chunk_id in stored_ids if chunk_id not in new_ids]
+        new_chunk_ids = set(chunks.ids)
+        stored_chunk_ids = await self._store.get_chunk_ids(revision.source, revision.revision_id)
+        obsolete_ids = [chunk_id for chunk_id in stored_chunk_ids if chunk_id not in new_chunk_ids]
         await self._store.delete_chunks(obsolete_ids)
         self._changes.on_step("ingest:surplus")
 
@@ -487,7 +487,7 @@ class Ingestion:
 
     # --- files ---
 
-    async def _move_into_place(
+    async def _place_file(
         self, spool_path: Path, policy_slug: str, revision_id: str, extension: str
     ) -> None:
         await anyio.to_thread.run_sync(

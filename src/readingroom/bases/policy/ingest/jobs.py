@@ -62,7 +62,7 @@ class IngestionQueue:
             self._queue.put_item(current_caller.get(), revision)
         return f"ingest:{revision.revision_id}"
 
-    async def _queue_unfinished_revisions(self, skips_recent: bool = False) -> None:
+    async def _queue_unfinished_revisions(self, skips_recent_revisions: bool = False) -> None:
         """Queue what waits; with `skips_recent`, not what its own process may be about to begin."""
         await self._ingestion.finish_interrupted_changes(no_progress)
         policies = await self._registry.list_policies()
@@ -71,7 +71,7 @@ class IngestionQueue:
             for revision in revisions:
                 is_recent = self._ingestion.get_now() - revision.created_at < _MIN_ABANDONED_AGE
                 if revision.status == RevisionStatus.PROCESSING and not (
-                    skips_recent and is_recent
+                    skips_recent_revisions and is_recent
                 ):
                     self.queue_revision(revision)
 
@@ -80,7 +80,7 @@ class IngestionQueue:
         while True:
             await anyio.sleep(_TAKEOVER_SECONDS)
             try:
-                await self._queue_unfinished_revisions(skips_recent=True)
+                await self._queue_unfinished_revisions(skips_recent_revisions=True)
             except KnowledgeError as error:
                 logger.error("%s; trying again", error.message)
 

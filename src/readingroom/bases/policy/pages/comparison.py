@@ -33,13 +33,13 @@ _render = partial(render_template, template_folder=Path(__file__).parent / "temp
 _CHANGES_PER_PAGE = 40
 _MAX_MAP_CELLS = 2000
 """Of the map: a longer text has only the cells of sections that changed."""
-_UNCHANGED_NAME = "unchanged"
+_NO_CHANGE_NAME = "unchanged"
 _LABEL_BY_CHANGE_NAME: Mapping[str, str] = {
     "changed": "reworded",
     "added": "new",
     "removed": "gone",
     "moved": "another number",
-    _UNCHANGED_NAME: "unchanged",
+    _NO_CHANGE_NAME: "unchanged",
 }
 
 
@@ -59,13 +59,13 @@ class ComparisonPages:
     def __init__(self, policy_service: PolicyService) -> None:
         self._service = policy_service
 
-    async def compare(self, request: PageRequest) -> RenderedPage:
+    async def show_comparison(self, request: PageRequest) -> RenderedPage:
         """Return two revisions side by side, section by section.
 
         Raise PolicyNotFound, RevisionNotFound, SectionNotFound and InvalidCursor.
         """
         policy_slug = request.get_parameter("source")
-        arguments = {
+        argument_values = {
             "source": policy_slug,
             "from_date": request.get_parameter("from"),
             "to_date": request.get_parameter("to"),
@@ -73,7 +73,7 @@ class ComparisonPages:
             "cursor": request.get_parameter("cursor") or None,
         }
         valid_arguments = validate_model(
-            ComparePolicyRevisions, {**arguments, "limit": _CHANGES_PER_PAGE}
+            ComparePolicyRevisions, {**argument_values, "limit": _CHANGES_PER_PAGE}
         )
         shown_change_name = (
             request.get_parameter("only")
@@ -86,7 +86,7 @@ class ComparisonPages:
         revision_diff = await anyio.to_thread.run_sync(
             _diff_revisions, valid_arguments, paired_revisions, shown_change_name, shows_whole_texts
         )
-        map_cells = _make_change_map(request, paired_revisions.section_pairs, revision_diff)
+        map_cells = _make_map_cells(request, paired_revisions.section_pairs, revision_diff)
         body_html = _render(
             "compare.html",
             diff=revision_diff,
@@ -98,7 +98,7 @@ class ComparisonPages:
             section=request.get_parameter("section"),
             shows_whole_texts=shows_whole_texts,
             make_address=partial(_make_comparison_address, request),
-            make_change_address=partial(_make_change_address, policy_slug),
+            make_change_address=partial(_make_section_or_page_address, policy_slug),
             make_history_address=partial(make_history_address, policy_slug),
             caution=describe_unread_revisions(revision_diff.unread_revisions),
             from_date=valid_arguments.from_date,
@@ -107,7 +107,7 @@ class ComparisonPages:
         old_revision, new_revision = revision_diff.from_revision, revision_diff.to_revision
         example_arguments = {
             parameter_name: parameter_value
-            for parameter_name, parameter_value in arguments.items()
+            for parameter_name, parameter_value in argument_values.items()
             if parameter_value
         }
         return RenderedPage(
@@ -130,23 +130,23 @@ def _diff_revisions(
     shows_whole_texts: bool,
 ) -> RevisionDiff:
     """Return a page of the changes of one kind, or of all, with the counts of all of them."""
-    all_pairs = paired_revisions.section_pairs
-    shown_pairs = [
+    all_section_pairs = paired_revisions.section_pairs
+    shown_section_pairs = [
         section_pair
-        for section_pair in all_pairs
+        for section_pair in all_section_pairs
         if shown_change_name in ("", find_change_name(section_pair))
     ]
     revision_diff = make_revision_diff(
         arguments,
-        shown_pairs,
+        shown_section_pairs,
         paired_revisions.old_revision,
         paired_revisions.new_revision,
         shows_whole_texts,
     )
-    change_summary = count_changes(all_pairs)
+    change_summary = count_changes(all_section_pairs)
     return revision_diff.model_copy(
         update={
-            "sections_compared": len(all_pairs),
+            "sections_compared": len(all_section_pairs),
             "sections_unchanged": change_summary.unchanged,
             "summary": change_summary,
             "unread_revisions": paired_revisions.unread_revisions,
@@ -154,7 +154,7 @@ def _diff_revisions(
     )
 
 
-def _make_change_map(
+def _make_map_cells(
     request: PageRequest, section_pairs: Sequence[SectionPair], revision_diff: RevisionDiff
 ) -> list[_MapCell]:
     """Return a cell for each section, in reading order; each that changed leads to its change."""
@@ -180,29 +180,29 @@ def _make_change_map(
         map_cells.append(
             _MapCell(
                 section_ref or "Before the first section",
-                change_name or _UNCHANGED_NAME,
+                change_name or _NO_CHANGE_NAME,
                 change_href,
             )
         )
     return map_cells[:_MAX_MAP_CELLS]
 
 
-def _make_comparison_address(request: PageRequest, **changed_values: str) -> str:
+def _make_comparison_address(request: PageRequest, **changed_parameter_values: str) -> str:
     """Return the address of this page with some of its parameters changed; empty ones go."""
     parameter_names = ("from", "to", "section", "only", "whole", "cursor")
     parameter_values = {
         parameter_name: request.get_parameter(parameter_name) for parameter_name in parameter_names
-    } | changed_values
-    given_values = {
+    } | changed_parameter_values
+    non_empty_values = {
         parameter_name: parameter_value
         for parameter_name, parameter_value in parameter_values.items()
         if parameter_value
     }
-    policy_slug = quote(request.get_parameter("source"), safe="")
-    return f"/policies/{policy_slug}/compare?{urlencode(given_values)}"
+    url_encoded_slug = quote(request.get_parameter("source"), safe="")
+    return f"/policies/{url_encoded_slug}/compare?{urlencode(non_empty_values)}"
 
 
-def _make_change_address(
+def _make_section_or_page_address(
     policy_slug: str, revision_id: str, section_ref: str | None, page_number: int
 ) -> str:
     """Return the address of a section; of what stands before the first one, that of its page."""

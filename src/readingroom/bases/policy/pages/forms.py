@@ -22,7 +22,7 @@ from readingroom.bases.policy.admin_models import (
     RevisionPatch,
 )
 from readingroom.bases.policy.errors import RevisionOverlap
-from readingroom.bases.policy.ingest.files import check_revision_name, choose_file_extension
+from readingroom.bases.policy.ingest.files import check_revision_file_name, choose_file_extension
 from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import InvalidArguments, validate_model
@@ -44,7 +44,7 @@ _POLICY_FORM_FIELDS = (
 _REVISION_FORM_FIELDS = ("version_label", "effective_from", "effective_to", "notes")
 
 
-FormPage = Callable[[PageRequest], Awaitable[PageAnswer]]
+ShowPage = Callable[[PageRequest], Awaitable[PageAnswer]]
 
 
 class PolicyForms:
@@ -53,9 +53,9 @@ class PolicyForms:
     def __init__(
         self,
         policy_service: PolicyService,
-        show_policies: FormPage,
-        show_policy: FormPage,
-        show_revision: FormPage,
+        show_policies: ShowPage,
+        show_policy: ShowPage,
+        show_revision: ShowPage,
     ) -> None:
         """The pages that are given have the forms, and show them again when they are refused."""
         self._service = policy_service
@@ -67,7 +67,7 @@ class PolicyForms:
 
     def make_pages(self) -> list[BasePage]:
         """Return the pages that the forms are sent to."""
-        revision_path = "/policies/{source}/{revision_id}"
+        revision_page_path = "/policies/{source}/{revision_id}"
         return [
             BasePage(
                 "/policies/add", self.add_policy, "POST", "editor", form_page=self._show_policies
@@ -90,15 +90,15 @@ class PolicyForms:
             BasePage("/policies/{source}/remove", self.ask_policy_removal, "GET", "editor"),
             BasePage("/policies/{source}/remove", self.remove_policy, "POST", "editor"),
             BasePage(
-                f"{revision_path}/change",
+                f"{revision_page_path}/change",
                 self.change_revision,
                 "POST",
                 "editor",
                 form_page=self._show_revision,
             ),
-            BasePage(f"{revision_path}/reindex", self.reindex_revision, "POST", "editor"),
-            BasePage(f"{revision_path}/remove", self.ask_revision_removal, "GET", "editor"),
-            BasePage(f"{revision_path}/remove", self.remove_revision, "POST", "editor"),
+            BasePage(f"{revision_page_path}/reindex", self.reindex_revision, "POST", "editor"),
+            BasePage(f"{revision_page_path}/remove", self.ask_revision_removal, "GET", "editor"),
+            BasePage(f"{revision_page_path}/remove", self.remove_revision, "POST", "editor"),
         ]
 
     async def add_policy(self, request: PageRequest) -> SeeOther:
@@ -155,7 +155,7 @@ class PolicyForms:
         if not request.files:
             raise InvalidArguments([{"field": "file", "message": "choose a file"}])
         policy_slug, sent_file = request.get_parameter("source"), request.files[0]
-        check_revision_name(sent_file.file_name)
+        check_revision_file_name(sent_file.file_name)
         file_extension = choose_file_extension(sent_file.file_name)
         spool_path = (
             self._service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}{file_extension}"
@@ -179,13 +179,18 @@ class PolicyForms:
     ) -> RevisionDetail | None:
         """Return the revision whose file is the same, byte for byte; None if no file is."""
         policy = await self._admin.get_policy(policy_slug)
-        sent_size = (await anyio.Path(spool_path).stat()).st_size
+        sent_file_size = (await anyio.Path(spool_path).stat()).st_size
         for revision in policy.revisions:
-            if revision.file_size_bytes != sent_size or revision.status == RevisionStatus.FAILED:
+            if (
+                revision.file_size_bytes != sent_file_size
+                or revision.status == RevisionStatus.FAILED
+            ):
                 continue
             with contextlib.suppress(FileNotFound):
-                kept_path = await self._pictures.get_file_path(policy_slug, revision.revision_id)
-                if await anyio.to_thread.run_sync(filecmp.cmp, kept_path, spool_path, False):
+                kept_file_path = await self._pictures.get_file_path(
+                    policy_slug, revision.revision_id
+                )
+                if await anyio.to_thread.run_sync(filecmp.cmp, kept_file_path, spool_path, False):
                     return revision
         return None
 
@@ -246,9 +251,9 @@ def make_revision_form_values(revision: RevisionDetail) -> dict[str, Any]:
     return revision.model_dump(mode="json", include=set(_REVISION_FORM_FIELDS))
 
 
-def _move_file(sent_path: Path, spool_path: Path) -> None:
+def _move_file(sent_file_path: Path, spool_path: Path) -> None:
     spool_path.parent.mkdir(parents=True, exist_ok=True)
-    sent_path.rename(spool_path)
+    sent_file_path.rename(spool_path)
 
 
 def _read_filled_fields(request: PageRequest, field_names: tuple[str, ...]) -> dict[str, str]:

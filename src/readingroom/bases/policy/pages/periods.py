@@ -57,8 +57,8 @@ def find_state_name(revision: RevisionDetail, today: dt.date) -> str:
         return revision.status.value
     if revision.effective_from > today:
         return "coming"
-    is_over = revision.effective_to is not None and revision.effective_to < today
-    return "superseded" if is_over else "active"
+    has_ended = revision.effective_to is not None and revision.effective_to < today
+    return "superseded" if has_ended else "active"
 
 
 WORDS_BY_STATE = {
@@ -105,8 +105,8 @@ def describe_revision(revision: RevisionDetail, today: dt.date) -> str:
 
 def make_gantt_row(policy: PolicyDetail, today: dt.date) -> GanttRow:
     """Return a policy as a line of a chart over time."""
-    time_spans = [make_gantt_span(policy.source, revision, today) for revision in policy.revisions]
-    return GanttRow(policy.title, time_spans, f"/policies/{policy.source}")
+    gantt_spans = [make_gantt_span(policy.source, revision, today) for revision in policy.revisions]
+    return GanttRow(policy.title, gantt_spans, f"/policies/{policy.source}")
 
 
 def make_gantt_span(
@@ -132,7 +132,7 @@ def make_gantt_span(
 
 def draw_policy_chart(policy: PolicyDetail, asked_day: dt.date, today: dt.date) -> Chart:
     """Return a line for each revision of a policy, and which of them was in force on the day."""
-    labels_in_force = [
+    version_labels_in_force = [
         revision.version_label
         for revision in policy.revisions
         if can_be_in_force(revision)
@@ -140,8 +140,8 @@ def draw_policy_chart(policy: PolicyDetail, asked_day: dt.date, today: dt.date) 
         and (revision.effective_to is None or asked_day <= revision.effective_to)
     ]
     chart_finding = (
-        f"On {format_day(asked_day)} the revision in force was {labels_in_force[0]}."
-        if labels_in_force
+        f"On {format_day(asked_day)} the revision in force was {version_labels_in_force[0]}."
+        if version_labels_in_force
         else f"On {format_day(asked_day)} no revision that was read here was in force."
     )
     gantt_rows = [
@@ -198,5 +198,9 @@ def find_successor(policy: PolicyDetail, revision_id: str) -> RevisionDetail | N
     """Return the revision that replaced another; None where none has, or it was never in force."""
     eligible_revisions = list_eligible_revisions(policy)
     revision_ids = [revision.revision_id for revision in eligible_revisions]
-    next_index = revision_ids.index(revision_id) + 1 if revision_id in revision_ids else 0
-    return eligible_revisions[next_index] if 0 < next_index < len(eligible_revisions) else None
+    successor_index = revision_ids.index(revision_id) + 1 if revision_id in revision_ids else 0
+    return (
+        eligible_revisions[successor_index]
+        if 0 < successor_index < len(eligible_revisions)
+        else None
+    )

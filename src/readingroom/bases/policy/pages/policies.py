@@ -62,7 +62,7 @@ def make_pages(policy_service: PolicyService, job_store: JobStore) -> BasePages:
     """Return the pages of the policy base."""
     policy_pages, page_views = PolicyPages(policy_service), PageViews(policy_service)
     quotation_pages = QuotationPages(policy_service, page_views)
-    revision_path = "/policies/{source}/{revision_id}"
+    revision_page_path = "/policies/{source}/{revision_id}"
     return BasePages(
         [
             BasePage(
@@ -84,12 +84,14 @@ def make_pages(policy_service: PolicyService, job_store: JobStore) -> BasePages:
                 policy_pages.show_revision,
             ).make_pages(),
             BasePage("/policies/{source}", policy_pages.show_policy),
-            BasePage("/policies/{source}/compare", ComparisonPages(policy_service).compare),
-            BasePage(revision_path, policy_pages.show_revision),
-            BasePage(f"{revision_path}/history", SectionHistoryPages(policy_service).show_history),
-            BasePage(f"{revision_path}/file", page_views.send_file),
-            BasePage(f"{revision_path}/pages/{{page:page_number}}", page_views.show_page),
-            BasePage(f"{revision_path}/pages/{{page:page_number}}.webp", page_views.draw_page),
+            BasePage("/policies/{source}/compare", ComparisonPages(policy_service).show_comparison),
+            BasePage(revision_page_path, policy_pages.show_revision),
+            BasePage(
+                f"{revision_page_path}/history", SectionHistoryPages(policy_service).show_history
+            ),
+            BasePage(f"{revision_page_path}/file", page_views.send_file),
+            BasePage(f"{revision_page_path}/pages/{{page:page_number}}", page_views.show_page),
+            BasePage(f"{revision_page_path}/pages/{{page:page_number}}.webp", page_views.draw_page),
         ],
         build_record_page_extras=page_views.build_record_page_extras,
         list_omissions=policy_pages.list_omissions,
@@ -107,7 +109,7 @@ class PolicyPages:
 
     async def show_policies(self, request: PageRequest) -> RenderedPage:
         """Return every policy as a line over time, with the day that is asked for."""
-        asked_day = self._read_day(request)
+        asked_day = self._read_asked_day(request)
         policy_snapshot = await self._service.get_snapshot(
             PolicySnapshot(date=asked_day.isoformat())
         )
@@ -150,7 +152,7 @@ class PolicyPages:
         """Return one policy: its revisions over time, and what can be done with them."""
         policy_slug = request.get_parameter("source")
         policy = await self._admin.get_policy(policy_slug)
-        asked_day = self._read_day(request)
+        asked_day = self._read_asked_day(request)
         policy_on_day = await self._service.resolver.resolve_for_policy(policy_slug, asked_day)
         body_html = _render(
             "policy.html",
@@ -161,7 +163,7 @@ class PolicyPages:
             describe_end=partial(describe_last_day, today=self._service.today),
             state_words=WORDS_BY_STATE,
             day=asked_day,
-            comparison=_suggest_comparison(list_eligible_revisions(policy)),
+            comparison=_suggest_compared_days(list_eligible_revisions(policy)),
             categories=[policy_category.value for policy_category in PolicyCategory],
             stages=get_args(PlanStage),
             extensions=POLICY_EXTENSIONS,
@@ -202,7 +204,8 @@ class PolicyPages:
             sections=build_section_tree(policy_slug, revision_id, chunks, listed_sections),
             section_count=len(listed_sections),
             most_passages=max(
-                (passage_count for passage_count in _count_passages(chunks).values()), default=1
+                (passage_count for passage_count in _count_passages_by_section(chunks).values()),
+                default=1,
             ),
             validity=describe_revision(revision, self._service.today),
             state=find_state_name(revision, self._service.today),
@@ -266,7 +269,7 @@ class PolicyPages:
             )
             for revision in list_revisions_by_status(policies, RevisionStatus.FAILED)
         ]
-        return sorted(recent_events, key=lambda event: event.day, reverse=True)[
+        return sorted(recent_events, key=lambda recent_event: recent_event.day, reverse=True)[
             :_MAX_HOME_PAGE_EVENTS
         ]
 
@@ -286,12 +289,12 @@ class PolicyPages:
             )
         return running_work
 
-    def _read_day(self, request: PageRequest) -> dt.date:
+    def _read_asked_day(self, request: PageRequest) -> dt.date:
         day_text = request.get_parameter("date")
         return parse_day(day_text) if day_text else self._service.today
 
 
-def _count_passages(chunks: Sequence[StoredChunk]) -> Counter[str]:
+def _count_passages_by_section(chunks: Sequence[StoredChunk]) -> Counter[str]:
     return Counter(chunk.section_ref for chunk in chunks)
 
 
@@ -309,7 +312,7 @@ def _make_section_example(
     return ToolExample("get_policy_section", example_arguments)
 
 
-def _suggest_comparison(revisions: Sequence[RevisionDetail]) -> dict[str, str] | None:
+def _suggest_compared_days(revisions: Sequence[RevisionDetail]) -> dict[str, str] | None:
     """Return the days of the two newest revisions, for the form that compares."""
     if len(revisions) < 2:
         return None

@@ -43,16 +43,16 @@ class QuotationPages:
 
     async def check_quotation(self, request: PageRequest) -> RenderedPage:
         """Return the form for a quotation, with where its words stand once it was sent."""
-        policies = await self._service.list_policies()
+        policy_list = await self._service.list_policies()
         quoted_text, policy_slug = request.get_parameter("quote"), request.get_parameter("source")
         day_text = request.get_parameter("date")
-        is_asked = bool(quoted_text and policy_slug and not request.refusal)
+        is_quotation_sent = bool(quoted_text and policy_slug and not request.refusal)
         asked_day = parse_day(day_text) if day_text and not request.refusal else self._service.today
         arguments = {"source": policy_slug, "quote": quoted_text, "date": asked_day.isoformat()}
         quote_check: QuoteCheck | None = None
         period_chart: Chart | None = None
         picture_html = ""
-        if is_asked:
+        if is_quotation_sent:
             quote_check = await self._service.verify_quote(
                 validate_model(VerifyPolicyQuote, arguments)
             )
@@ -69,7 +69,7 @@ class QuotationPages:
         body_html = _render(
             "check.html",
             request=request,
-            policies=policies.policies,
+            policies=policy_list.policies,
             quotation=quoted_text,
             source=policy_slug,
             day=asked_day,

@@ -127,8 +127,8 @@ class PageViews:
             file_path = await self._pictures.get_file_path(policy_slug, revision_id)
             if file_path.suffix != ".pdf":
                 return ""  # other files have no pages that could be drawn
-            page_marks = (
-                await self._pictures.mark_passage(
+            passage_rectangles = (
+                await self._pictures.locate_passage(
                     policy_slug, revision_id, page_number, passage_text
                 )
                 if passage_text
@@ -138,11 +138,14 @@ class PageViews:
             return ""  # the text can be read all the same
         except KnowledgeError as error:
             logger.warning("A passage could not be marked: %s", error.message)
-            page_marks = ()
+            passage_rectangles = ()
         picture_address = f"{make_page_address(policy_slug, revision_id, page_number)}.webp"
         picture_description = f"Page {page_number} of {policy_slug}"
         return render_marked_page(
-            picture_address, picture_description, page_marks, has_sought_passage=bool(passage_text)
+            picture_address,
+            picture_description,
+            passage_rectangles,
+            has_sought_passage=bool(passage_text),
         )
 
     async def build_record_page_extras(
@@ -158,7 +161,7 @@ class PageViews:
             return RecordPageExtras()
         section_refs = list(await self._service.find_section_first_pages(policy_slug, revision_id))
         section_index = section_refs.index(section_ref) if section_ref in section_refs else -1
-        make_link = partial(_make_section_link, policy_slug, revision_id)
+        make_section_link = partial(_make_section_link, policy_slug, revision_id)
         policy = await self._admin.get_policy(policy_slug)
         related_links = [
             PageLink("The whole revision", _make_revision_address(policy_slug, revision_id))
@@ -167,7 +170,7 @@ class PageViews:
             history_address = make_history_address(policy_slug, revision_id, section_ref)
             related_links.append(PageLink("This section in every revision", history_address))
         related_links += make_change_links(policy, revision_id)
-        page_number = _find_first_page(desk_record)
+        page_number = _find_first_page_number(desk_record)
         picture_html = ""
         if page_number:
             picture_html = await self.render_passage_picture(
@@ -189,8 +192,10 @@ class PageViews:
                 PageLink(version_label, _make_revision_address(policy_slug, revision_id)),
             ],
             picture=picture_html,
-            previous=make_link(section_refs[section_index - 1]) if section_index > 0 else None,
-            next=make_link(section_refs[section_index + 1])
+            previous=make_section_link(section_refs[section_index - 1])
+            if section_index > 0
+            else None,
+            next=make_section_link(section_refs[section_index + 1])
             if 0 <= section_index < len(section_refs) - 1
             else None,
             related=related_links,
@@ -234,7 +239,7 @@ def make_revision_fields(revision: RevisionDetail) -> dict[str, Any]:
     return {**revision.model_dump(mode="json"), "file_path": file_name}
 
 
-def _find_first_page(desk_record: DeskRecord) -> int | None:
+def _find_first_page_number(desk_record: DeskRecord) -> int | None:
     section_fields = desk_record.record
     page_numbers = section_fields.get("page_numbers") or [section_fields.get("page_number")]
     return page_numbers[0] or None

@@ -58,8 +58,8 @@ def build_section_tree(
     for chunk in chunks:
         sibling_nodes = root_nodes
         # Of a broken path a section could be inside itself.
-        ref_path = dict.fromkeys(filter(None, (*chunk.section_path, chunk.section_ref)))
-        for section_ref in ref_path:
+        refs_in_path = dict.fromkeys(filter(None, (*chunk.section_path, chunk.section_ref)))
+        for section_ref in refs_in_path:
             if section_ref not in nodes_by_ref:
                 listed_section = listed_sections_by_ref[section_ref]
                 section_address = make_section_address(policy_slug, revision_id, section_ref)
@@ -161,8 +161,8 @@ class SectionHistoryPages:
         start_index = revision_ids.index(revision_id) if revision_id in revision_ids else -1
         if start_index < 0:
             return []
-        ref_by_revision: dict[str, str | None] = {revision_id: section_ref}
-        changes_by_revision: dict[str, SectionChange | None] = {}
+        ref_by_revision_id: dict[str, str | None] = {revision_id: section_ref}
+        changes_by_revision_id: dict[str, SectionChange | None] = {}
         comparison_steps = [
             *(
                 (True, adjacent_revisions)
@@ -174,14 +174,14 @@ class SectionHistoryPages:
             ),
         ]
         for is_backwards, (known_revision, next_revision) in comparison_steps:
-            known_ref = ref_by_revision[known_revision.revision_id]
+            known_ref = ref_by_revision_id[known_revision.revision_id]
             older_revision, newer_revision = (
                 (next_revision, known_revision) if is_backwards else (known_revision, next_revision)
             )
-            section_change = await self._find_change(
+            section_change = await self._find_section_change(
                 older_revision, newer_revision, known_ref, is_ref_of_newer=is_backwards
             )
-            changes_by_revision[newer_revision.revision_id] = section_change
+            changes_by_revision_id[newer_revision.revision_id] = section_change
             if section_change is None:
                 next_ref = known_ref
             else:
@@ -190,18 +190,18 @@ class SectionHistoryPages:
                     if is_backwards
                     else section_change.to_section_ref
                 )
-            ref_by_revision[next_revision.revision_id] = next_ref
+            ref_by_revision_id[next_revision.revision_id] = next_ref
         return [
             _make_section_in_revision(
                 revision,
-                ref_by_revision[revision.revision_id],
-                changes_by_revision.get(revision.revision_id),
+                ref_by_revision_id[revision.revision_id],
+                changes_by_revision_id.get(revision.revision_id),
                 is_first_revision=revision_index == 0,
             )
             for revision_index, revision in enumerate(revisions)
         ]
 
-    async def _find_change(
+    async def _find_section_change(
         self,
         older_revision: RevisionDetail,
         newer_revision: RevisionDetail,

@@ -40,9 +40,9 @@ async def open_registry(
 
 
 async def _check_server(
-    keyvalue_client: keyvalue.KeyValueClient, base_folder: Path, is_foreign: bool
+    keyvalue_client: keyvalue.KeyValueClient, base_folder: Path, is_foreign_server: bool
 ) -> None:
-    if is_foreign:
+    if is_foreign_server:
         # A Redis of somebody else's may evict keys or lose writes in a crash; ours does neither.
         await keyvalue.check_server_durability(keyvalue_client)
     # The registry of one data directory must not be read with the chunks of another.

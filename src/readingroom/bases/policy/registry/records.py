@@ -103,14 +103,16 @@ class Policy(BaseModel):
         """
         if self.is_national:
             return True
-        asked_name = fold_authority_name(local_authority)
-        joined_names = (self.local_authority, self.successor_authorities, self.area)
-        return bool(asked_name) and asked_name in _fold_names(*joined_names)
+        folded_asked_name = fold_authority_name(local_authority)
+        semicolon_separated_names = (self.local_authority, self.successor_authorities, self.area)
+        return bool(folded_asked_name) and folded_asked_name in _fold_names(
+            *semicolon_separated_names
+        )
 
     def is_inherited_by(self, local_authority: str) -> bool:
         """Whether it applies there only because the authority took the place of its own."""
-        asked_name = fold_authority_name(local_authority)
-        return asked_name in _fold_names(self.successor_authorities) - _fold_names(
+        folded_asked_name = fold_authority_name(local_authority)
+        return folded_asked_name in _fold_names(self.successor_authorities) - _fold_names(
             self.local_authority, self.area
         )
 
@@ -157,9 +159,9 @@ class Revision(BaseModel):
         return self.can_be_in_force or self.status == RevisionStatus.EMERGING
 
 
-def _fold_names(*joined_names: str | None) -> set[str]:
+def _fold_names(*semicolon_separated_names: str | None) -> set[str]:
     """Return the names of authorities or places in these lists, each separated by semicolons."""
-    raw_names = ";".join(filter(None, joined_names)).split(";")
+    raw_names = ";".join(filter(None, semicolon_separated_names)).split(";")
     return {folded_name for raw_name in raw_names if (folded_name := fold_authority_name(raw_name))}
 
 
@@ -189,10 +191,10 @@ def format_citation(
     section_name = format_section_name(section_ref, section_title)
     if kind_note:
         section_name = f"{section_name} ({kind_note})".strip()
-    page_text = cite_pages(page_numbers)
+    cited_pages_text = cite_pages(page_numbers)
     if printed_pages and list(printed_pages) != [str(page_number) for page_number in page_numbers]:
-        page_text += f" (printed {_join_page_labels(printed_pages)})"
-    return ", ".join(filter(None, [format_revision(revision), section_name, page_text]))
+        cited_pages_text += f" (printed {_join_page_labels(printed_pages)})"
+    return ", ".join(filter(None, [format_revision(revision), section_name, cited_pages_text]))
 
 
 def format_revision(revision: Revision) -> str:
@@ -210,9 +212,11 @@ def format_section_name(section_ref: str, section_title: str) -> str:
     """Return `Policy LP5: Meeting Housing Need`; a long title is cut."""
     if not section_ref or not section_title:
         return section_ref
-    is_long = len(section_title) > _MAX_CITED_TITLE_CHARS
+    is_title_long = len(section_title) > _MAX_CITED_TITLE_CHARS
     shown_title = (
-        section_title[: _MAX_CITED_TITLE_CHARS - 1].rstrip() + "…" if is_long else section_title
+        section_title[: _MAX_CITED_TITLE_CHARS - 1].rstrip() + "…"
+        if is_title_long
+        else section_title
     )
     return f"{section_ref}: {shown_title}"
 

@@ -61,7 +61,7 @@ class PolicyOnDay:
 
     def resolve_day(self, asked_day: date) -> PolicyOnDay:
         """Resolve another day against the same reading of the registry."""
-        return _find_revision_on_day(self.policy, self.timeline, asked_day)
+        return _resolve_policy_on_day(self.policy, self.timeline, asked_day)
 
     def resolve_last_day(self, revision: Revision) -> PolicyOnDay:
         """Resolve the last day on which a revision is in force, at most the day of this one."""
@@ -77,16 +77,24 @@ class PolicyOnDay:
         if self.revision is not None:
             return self.revision
         nearest_revision = self.find_nearest_revision()
-        emerging_ids = [
+        emerging_revision_ids = [
             revision.revision_id
             for revision in self.timeline
             if revision.status == RevisionStatus.EMERGING
         ]
-        unread_ids = [revision.revision_id for revision in self.unread_revisions]
+        unread_revision_ids = [revision.revision_id for revision in self.unread_revisions]
         raise RevisionNotFound(
             f"No revision of {self.source} was in force on {self.day}: {self.reason}"
-            + (f"; not adopted, but here: {', '.join(emerging_ids)}" if emerging_ids else "")
-            + (f"; could not be read: {', '.join(unread_ids)}" if unread_ids else ""),
+            + (
+                f"; not adopted, but here: {', '.join(emerging_revision_ids)}"
+                if emerging_revision_ids
+                else ""
+            )
+            + (
+                f"; could not be read: {', '.join(unread_revision_ids)}"
+                if unread_revision_ids
+                else ""
+            ),
             reason=self.reason,
             nearest=nearest_revision.revision_id if nearest_revision else None,
             use_tool="list_policy_revisions",
@@ -117,7 +125,7 @@ class EffectiveDateResolver:
     async def resolve_for_policy(self, policy_slug: str, asked_day: date) -> PolicyOnDay:
         """Resolve a day for one policy; raise `PolicyNotFound` if it is not registered."""
         policy = await self._registry.get_policy(policy_slug)
-        return _find_revision_on_day(
+        return _resolve_policy_on_day(
             policy, await self._registry.get_revisions(policy_slug), asked_day
         )
 
@@ -127,7 +135,7 @@ class EffectiveDateResolver:
         """Resolve a day for every policy, or for those of `policy_slugs` that are registered."""
         policy_catalogue = await self._registry.read_catalogue()
         return {
-            policy_slug: _find_revision_on_day(
+            policy_slug: _resolve_policy_on_day(
                 policy, policy_catalogue.timelines_by_slug[policy_slug], asked_day
             )
             for policy_slug, policy in policy_catalogue.policies_by_slug.items()
@@ -151,21 +159,21 @@ class EffectiveDateResolver:
         return revision is not None and revision.revision_id == revision_id
 
 
-def _find_revision_on_day(policy: Policy, revisions: Timeline, asked_day: date) -> PolicyOnDay:
-    def make_unresolved(not_in_force_reason: NotInForceReason) -> PolicyOnDay:
+def _resolve_policy_on_day(policy: Policy, revisions: Timeline, asked_day: date) -> PolicyOnDay:
+    def make_policy_without_revision(not_in_force_reason: NotInForceReason) -> PolicyOnDay:
         return PolicyOnDay(policy, asked_day, revisions, None, not_in_force_reason)
 
     eligible_revisions = [revision for revision in revisions if revision.can_be_in_force]
     if not eligible_revisions:
-        return make_unresolved("no_active_revision")
+        return make_policy_without_revision("no_active_revision")
     started_revisions = [
         revision for revision in eligible_revisions if revision.effective_from <= asked_day
     ]
     if not started_revisions:
-        return make_unresolved("date_before_first_revision")
+        return make_policy_without_revision("date_before_first_revision")
     # Periods do not overlap, so no revision before the last one to start can reach this day.
     latest_started_revision = max(started_revisions, key=lambda revision: revision.effective_from)
     last_day = timeline.find_last_day(latest_started_revision, revisions)
     if last_day is not None and asked_day > last_day:
-        return make_unresolved("date_in_gap")
+        return make_policy_without_revision("date_in_gap")
     return PolicyOnDay(policy, asked_day, revisions, latest_started_revision, None)

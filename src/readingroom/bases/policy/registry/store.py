@@ -23,7 +23,7 @@ _ALL_POLICIES_KEY = "policies_all"
 # Incremented in every transaction, so one round trip tells a reader that nothing has changed.
 _GENERATION_KEY = "readingroom:policy_generation"
 
-_ADDED_FIELDS = ("local_authority", "area", "successor_authorities", "stage")
+_ADDED_FIELD_NAMES = ("local_authority", "area", "successor_authorities", "stage")
 """Fields that the contract does not have: they are stored where they are set."""
 
 Timeline = tuple[Revision, ...]
@@ -102,7 +102,7 @@ class PolicyRegistry:
         """Write a policy over what is stored of it."""
         async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             # What is not set is not in the hash, so a value that was cleared has to go.
-            redis_pipe.hdel(_make_policy_key(policy.source), *_ADDED_FIELDS)
+            redis_pipe.hdel(_make_policy_key(policy.source), *_ADDED_FIELD_NAMES)
             redis_pipe.hset(_make_policy_key(policy.source), mapping=_make_redis_hash(policy))
             redis_pipe.incr(_GENERATION_KEY)
             await redis_pipe.execute()
@@ -172,18 +172,18 @@ class PolicyRegistry:
                     # Scored by first day, so Redis itself returns them newest first.
                     redis_pipe.zrevrange(_make_revisions_key(policy_slug), 0, -1)
                 revision_id_lists = await redis_pipe.execute()
-            slug_id_pairs = [
+            slug_and_id_pairs = [
                 (policy_slug, revision_id)
                 for policy_slug, revision_ids in zip(slug_list, revision_id_lists, strict=True)
                 for revision_id in revision_ids
             ]
             redis_hashes = await self._read_redis_hashes(
-                [_make_revision_key(*slug_id_pair) for slug_id_pair in slug_id_pairs]
+                [_make_revision_key(*slug_and_id_pair) for slug_and_id_pair in slug_and_id_pairs]
             )
         revisions_by_slug: dict[str, list[Revision]] = {
             policy_slug: [] for policy_slug in slug_list
         }
-        for (policy_slug, _), redis_hash in zip(slug_id_pairs, redis_hashes, strict=True):
+        for (policy_slug, _), redis_hash in zip(slug_and_id_pairs, redis_hashes, strict=True):
             if redis_hash:  # empty: it was deleted between the two reads
                 revisions_by_slug[policy_slug].append(_parse_redis_hash(Revision, redis_hash))
         return {
@@ -211,12 +211,12 @@ class PolicyRegistry:
         async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             while True:
                 try:
-                    changed_revisions, deleted_ids = change_rule(
-                        await self._watch_revisions(redis_pipe, policy_slug)
+                    changed_revisions, deleted_revision_ids = change_rule(
+                        await self._watch_and_read_revisions(redis_pipe, policy_slug)
                     )
                     redis_pipe.multi()
                     # Before the writes: a new revision may have the id of the one it replaces.
-                    for revision_id in deleted_ids:
+                    for revision_id in deleted_revision_ids:
                         redis_pipe.delete(_make_revision_key(policy_slug, revision_id))
                         redis_pipe.zrem(_make_revisions_key(policy_slug), revision_id)
                     for revision in changed_revisions:
@@ -246,7 +246,7 @@ class PolicyRegistry:
         async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             while True:
                 try:
-                    revisions = await self._watch_revisions(redis_pipe, policy_slug)
+                    revisions = await self._watch_and_read_revisions(redis_pipe, policy_slug)
                     redis_pipe.multi()
                     for revision in revisions:
                         redis_pipe.delete(_make_revision_key(policy_slug, revision.revision_id))
@@ -260,7 +260,7 @@ class PolicyRegistry:
                 except WatchError:
                     await redis_pipe.reset()
 
-    async def _watch_revisions(self, redis_pipe: Any, policy_slug: str) -> Timeline:
+    async def _watch_and_read_revisions(self, redis_pipe: Any, policy_slug: str) -> Timeline:
         """Return the revisions; a write to any of them makes the transaction fail."""
         # Watched before anything is read: a write between the two would go unnoticed.
         await redis_pipe.watch(_make_policy_key(policy_slug), _make_revisions_key(policy_slug))
@@ -334,11 +334,11 @@ def _make_redis_hash(stored_record: BaseModel) -> dict[str, str]:
     return {
         field_name: "" if field_value is None else str(field_value)
         for field_name, field_value in record_fields.items()
-        if field_value is not None or field_name not in _ADDED_FIELDS
+        if field_value is not None or field_name not in _ADDED_FIELD_NAMES
     }
 
 
-def _parse_redis_hash(record_type: type[_Record], redis_hash: dict[str, str]) -> _Record:
-    return record_type.model_validate(
+def _parse_redis_hash(record_class: type[_Record], redis_hash: dict[str, str]) -> _Record:
+    return record_class.model_validate(
         {field_name: field_value or None for field_name, field_value in redis_hash.items()}
     )

@@ -40,12 +40,12 @@ class SharedPolicyRegistry:
     async def ping(self) -> None:
         """Check that the database answers, and that its tables are of a version we know."""
 
-        def check() -> None:
+        def check_database() -> None:
             self._database.prepare()
             with self._database.connection() as connection:
                 connection.execute("SELECT 1")
 
-        await self._run_in_thread(check)
+        await self._run_in_thread(check_database)
 
     async def read_catalogue(self) -> Catalogue:
         """Return everything; it is read again only after somebody has written."""
@@ -61,7 +61,7 @@ class SharedPolicyRegistry:
     async def create_policy(self, policy: Policy) -> None:
         """Register a policy; raise `PolicyExists` if its slug is in use."""
 
-        def create(shared_transaction: SharedTransaction) -> None:
+        def insert_policy(shared_transaction: SharedTransaction) -> None:
             inserted_policy_row = shared_transaction.connection.execute(
                 "INSERT INTO policies VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING source",
                 (policy.source, policy.model_dump_json()),
@@ -71,7 +71,7 @@ class SharedPolicyRegistry:
                     f"The policy {policy.source} exists already; add a revision to it"
                 )
 
-        await self._write_in_transaction(create)
+        await self._write_in_transaction(insert_policy)
 
     async def update_policy(self, policy: Policy) -> None:
         """Write a policy over what is stored of it."""
@@ -95,28 +95,28 @@ class SharedPolicyRegistry:
     async def delete_all(self) -> None:
         """Delete every policy and revision."""
 
-        def delete(shared_transaction: SharedTransaction) -> None:
+        def delete_all_rows(shared_transaction: SharedTransaction) -> None:
             shared_transaction.connection.execute("DELETE FROM revisions")
             shared_transaction.connection.execute("DELETE FROM policies")
 
-        await self._write_in_transaction(delete)
+        await self._write_in_transaction(delete_all_rows)
 
     async def list_policies(self) -> list[Policy]:
         """Return every policy, in the order of their slugs."""
 
-        def read() -> list[Policy]:
+        def read_policies() -> list[Policy]:
             with self._database.connection() as connection:
                 policy_rows = connection.execute(
                     "SELECT record FROM policies ORDER BY source"
                 ).fetchall()
             return [Policy.model_validate(policy_record) for (policy_record,) in policy_rows]
 
-        return await self._run_in_thread(read)
+        return await self._run_in_thread(read_policies)
 
     async def get_policy(self, policy_slug: str) -> Policy:
         """Return one policy; raise `PolicyNotFound`, which names those there are."""
 
-        def read() -> Policy:
+        def read_policy() -> Policy:
             with self._database.connection() as connection:
                 policy_row = connection.execute(
                     "SELECT record FROM policies WHERE source = ?",
@@ -126,7 +126,7 @@ class SharedPolicyRegistry:
                     raise _make_not_found_error(connection, policy_slug)
             return Policy.model_validate(policy_row[0])
 
-        return await self._run_in_thread(read)
+        return await self._run_in_thread(read_policy)
 
     async def get_revisions(self, policy_slug: str) -> Timeline:
         """Return the revisions of one policy, newest first; none for an unknown policy."""
@@ -136,7 +136,7 @@ class SharedPolicyRegistry:
         """Return the revisions of several policies, newest first."""
         slug_list = list(policy_slugs)
 
-        def read() -> dict[str, Timeline]:
+        def read_timelines() -> dict[str, Timeline]:
             with self._database.connection() as connection:
                 record_rows = connection.execute(
                     "SELECT source, record FROM revisions WHERE source = ANY(?) "
@@ -153,7 +153,7 @@ class SharedPolicyRegistry:
                 for policy_slug, policy_revisions in revisions_by_slug.items()
             }
 
-        return await self._run_in_thread(read)
+        return await self._run_in_thread(read_timelines)
 
     async def change_revisions(self, policy_slug: str, change_rule: ChangeRule) -> list[Revision]:
         """Write what `change_rule` returns for the policy's revisions; as `replace_revisions`."""
@@ -172,32 +172,34 @@ class SharedPolicyRegistry:
             PolicyNotFound: there is no such policy.
         """
 
-        def replace(shared_transaction: SharedTransaction) -> list[Revision]:
+        def write_and_delete_revisions(shared_transaction: SharedTransaction) -> list[Revision]:
             connection = shared_transaction.connection
-            changed_revisions, deleted_ids = change_rule(_lock_revisions(connection, policy_slug))
+            changed_revisions, deleted_revision_ids = change_rule(
+                _lock_revisions(connection, policy_slug)
+            )
             # Before the writes: a new revision may have the id of the one it replaces.
             connection.execute(
                 "DELETE FROM revisions WHERE source = ? AND revision_id = ANY(?)",
-                (policy_slug, list(deleted_ids)),
+                (policy_slug, list(deleted_revision_ids)),
             )
             for revision in changed_revisions:
                 _write_revision(connection, revision)
             return list(changed_revisions)
 
-        return await self._write_in_transaction(replace)
+        return await self._write_in_transaction(write_and_delete_revisions)
 
     async def has_policy(self, policy_slug: str) -> bool:
         """Return whether there is such a policy."""
 
-        def read() -> bool:
+        def is_policy_stored() -> bool:
             with self._database.connection() as connection:
-                found_row = connection.execute(
+                existing_row = connection.execute(
                     "SELECT 1 FROM policies WHERE source = ?",
                     (_replace_null_characters(policy_slug),),
                 ).fetchone()
-            return found_row is not None
+            return existing_row is not None
 
-        return await self._run_in_thread(read)
+        return await self._run_in_thread(is_policy_stored)
 
     async def delete_policy(self, policy_slug: str) -> Timeline:
         """Delete a policy with all its revisions; return those there were.
@@ -206,7 +208,7 @@ class SharedPolicyRegistry:
             PolicyNotFound: there is no such policy.
         """
 
-        def delete(shared_transaction: SharedTransaction) -> Timeline:
+        def delete_policy_rows(shared_transaction: SharedTransaction) -> Timeline:
             revisions = _lock_revisions(shared_transaction.connection, policy_slug)
             shared_transaction.connection.execute(
                 "DELETE FROM revisions WHERE source = ?", (policy_slug,)
@@ -216,7 +218,7 @@ class SharedPolicyRegistry:
             )
             return revisions
 
-        return await self._write_in_transaction(delete)
+        return await self._write_in_transaction(delete_policy_rows)
 
     async def delete_revision(self, policy_slug: str, revision_id: str) -> list[Revision]:
         """Delete a revision; returns the other revisions that changed with it."""
@@ -238,12 +240,12 @@ class SharedPolicyRegistry:
     async def _write_in_transaction(
         self, apply_change: Callable[[SharedTransaction], _Result]
     ) -> _Result:
-        def run() -> _Result:
+        def run_transaction() -> _Result:
             with self._database.transaction() as shared_transaction:
                 shared_transaction.commit_callbacks_by_key[_STORE_NAME] = _increment_generation
                 return apply_change(shared_transaction)
 
-        return await self._run_in_thread(run)
+        return await self._run_in_thread(run_transaction)
 
     async def _run_in_thread(self, call_database: Callable[[], _Result]) -> _Result:
         async with _translate_errors():

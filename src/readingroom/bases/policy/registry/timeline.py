@@ -26,7 +26,7 @@ Revisions = Sequence[Revision]
 
 def get_revision(revisions: Revisions, revision_id: str) -> Revision:
     """Return the revision of this id; raise `RevisionNotFound` naming those there are."""
-    revision = _find_by_id(revisions, revision_id)
+    revision = _find_revision_by_id(revisions, revision_id)
     if revision is None:
         raise RevisionNotFound(
             f"There is no revision {revision_id[:120]!r}",
@@ -42,7 +42,7 @@ def find_last_day(revision: Revision, revisions: Revisions) -> date | None:
     processing, or if it fails, the predecessor stays in force as if it did not exist.
     """
     # No closer: the end was chosen by a person, and holds whatever the others do.
-    closing_revision = _find_by_id(revisions, revision.closed_by)
+    closing_revision = _find_revision_by_id(revisions, revision.closed_by)
     if closing_revision is None or closing_revision.can_be_in_force:
         return revision.effective_to
     later_revision = find_successor(revision, revisions)
@@ -51,7 +51,7 @@ def find_last_day(revision: Revision, revisions: Revisions) -> date | None:
 
 def find_listed_last_day(revision: Revision, revisions: Revisions) -> date | None:
     """Return the last day that lists tell; one that a failed revision set is not told."""
-    closing_revision = _find_by_id(revisions, revision.closed_by)
+    closing_revision = _find_revision_by_id(revisions, revision.closed_by)
     if closing_revision is None or closing_revision.status != RevisionStatus.FAILED:
         return revision.effective_to
     return find_last_day(revision, revisions)
@@ -67,11 +67,11 @@ def find_successor(revision: Revision, revisions: Revisions) -> Revision | None:
 def choose_revision_id(policy_slug: str, first_day: date, existing_ids: Iterable[str]) -> str:
     """Return `rev_NPPF_2024_12`; a second one in the same month has the day too."""
     used_ids = set(existing_ids)
-    month_id = f"rev_{policy_slug}_{first_day:%Y_%m}"
-    candidate_ids = [month_id, f"{month_id}_{first_day:%d}"]
+    month_revision_id = f"rev_{policy_slug}_{first_day:%Y_%m}"
+    candidate_ids = [month_revision_id, f"{month_revision_id}_{first_day:%d}"]
     # More candidates than ids in use, so that one of them is always free.
     candidate_ids += [
-        f"{month_id}_{first_day:%d}_{suffix_number}"
+        f"{month_revision_id}_{first_day:%d}_{suffix_number}"
         for suffix_number in range(2, len(used_ids) + 3)
     ]
     return next(candidate_id for candidate_id in candidate_ids if candidate_id not in used_ids)
@@ -318,26 +318,27 @@ def _is_beginning_within(revision: Revision, enclosing_revision: Revision) -> bo
 
 def _make_overlap_error(existing_revision: Revision, new_revision: Revision) -> RevisionOverlap:
     """Return an error that says which days collide, and what to do about it."""
-    policy_slug, existing_id = existing_revision.source, existing_revision.revision_id
+    policy_slug, existing_revision_id = existing_revision.source, existing_revision.revision_id
     period_text = f"{existing_revision.effective_from} to {existing_revision.effective_to or 'now'}"
-    command_text = "readingroom policy"
+    command_prefix = "readingroom policy"
     if new_revision.effective_from < existing_revision.effective_from:
         remedy_text = f"end this one by {get_day_before(existing_revision.effective_from)} (--to)"
     elif new_revision.effective_from > existing_revision.effective_from:
         last_day = get_day_before(new_revision.effective_from)
         remedy_text = (
-            f"end that one first ({command_text} dates {policy_slug} {existing_id} --to {last_day})"
+            f"end that one first ({command_prefix} dates {policy_slug} {existing_revision_id} "
+            f"--to {last_day})"
         )
     else:
         remedy_text = (
-            f"give this one other days, or that one ({command_text} dates {policy_slug} "
-            f"{existing_id})"
+            f"give this one other days, or that one ({command_prefix} dates {policy_slug} "
+            f"{existing_revision_id})"
         )
     return RevisionOverlap(
-        f"{new_revision.version_label!r} would overlap with {existing_id} ({period_text}, "
+        f"{new_revision.version_label!r} would overlap with {existing_revision_id} ({period_text}, "
         f"{existing_revision.status}): {remedy_text}, or delete that one "
-        f"({command_text} delete {policy_slug} {existing_id})",
-        overlaps=existing_id,
+        f"({command_prefix} delete {policy_slug} {existing_revision_id})",
+        overlaps=existing_revision_id,
     )
 
 
@@ -358,7 +359,7 @@ def _exclude_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     return [revision for revision in revisions if revision.revision_id != revision_id]
 
 
-def _find_by_id(revisions: Revisions, revision_id: str | None) -> Revision | None:
+def _find_revision_by_id(revisions: Revisions, revision_id: str | None) -> Revision | None:
     return next((revision for revision in revisions if revision.revision_id == revision_id), None)
 
 

@@ -45,10 +45,10 @@ POLICY_EXTENSIONS = (".pdf", ".docx", ".md", ".html", ".htm")
 DETECTION_BYTE_COUNT = 1024
 """Bytes that are examined: PDF readers accept that many before the header."""
 
-_ZIP_MAGIC = b"PK\x03\x04"
-_EMPTY_ZIP_MAGIC = b"PK\x05\x06"
-_COMPOUND_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_FORMATS_BY_MAGIC: tuple[tuple[bytes, FileFormat], ...] = (
+_ZIP_MAGIC_BYTES = b"PK\x03\x04"
+_EMPTY_ZIP_MAGIC_BYTES = b"PK\x05\x06"
+_COMPOUND_MAGIC_BYTES = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_FORMATS_BY_MAGIC_BYTES: tuple[tuple[bytes, FileFormat], ...] = (
     (b"\x89PNG\r\n\x1a\n", "png"),
     (b"\xff\xd8\xff", "jpeg"),
     (b"II*\x00", "tiff"),
@@ -60,7 +60,7 @@ _FORMATS_BY_MAGIC: tuple[tuple[bytes, FileFormat], ...] = (
 _HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")
 _ZIP_FORMATS: tuple[FileFormat, ...] = ("docx", "odt", "xlsx", "zip")
 _COMPOUND_FORMATS: tuple[FileFormat, ...] = ("doc", "msg")
-_PLAIN_FORMATS: tuple[FileFormat, ...] = ("csv", "html", "markdown", "text", "eml")
+_PLAIN_TEXT_FORMATS: tuple[FileFormat, ...] = ("csv", "html", "markdown", "text", "eml")
 _MACRO_EXTENSIONS = (".docm", ".dotm", ".xlsm", ".xltm", ".pptm")
 
 
@@ -76,10 +76,10 @@ def check_file_name(
     extension = PurePath(file_name).suffix.lower()
     if extension in allowed_extensions:
         return
-    macro_note = " with macros" if extension in _MACRO_EXTENSIONS else ""
+    macro_suffix = " with macros" if extension in _MACRO_EXTENSIONS else ""
     raise Refusal(
         "unsupported_file_type",
-        f"Files {f'named {extension}{macro_note}' if extension else 'without an extension'} are "
+        f"Files {f'named {extension}{macro_suffix}' if extension else 'without an extension'} are "
         f"not read; these are: {', '.join(allowed_extensions)}. Save it as PDF",
     )
 
@@ -89,35 +89,35 @@ def detect_format(first_bytes: bytes, file_name: str) -> FileFormat:
     if not first_bytes:
         raise Refusal("no_content", "The file is empty")
     extension = PurePath(file_name).suffix.lower()
-    named_format = _FORMAT_BY_EXTENSION.get(extension)
+    format_by_name = _FORMAT_BY_EXTENSION.get(extension)
     # Images first: bytes of a picture may happen to contain `%PDF-`.
-    for magic_bytes, magic_format in _FORMATS_BY_MAGIC:
+    for magic_bytes, format_by_magic_bytes in _FORMATS_BY_MAGIC_BYTES:
         if first_bytes.startswith(magic_bytes):
-            return magic_format
+            return format_by_magic_bytes
     if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _HEIC_BRANDS:
         return "heic"
-    if first_bytes.startswith((_ZIP_MAGIC, _EMPTY_ZIP_MAGIC)):
-        if named_format in _ZIP_FORMATS:
-            return named_format
-        if named_format == "doc":
+    if first_bytes.startswith((_ZIP_MAGIC_BYTES, _EMPTY_ZIP_MAGIC_BYTES)):
+        if format_by_name in _ZIP_FORMATS:
+            return format_by_name
+        if format_by_name == "doc":
             return "docx"
-    elif first_bytes.startswith(_COMPOUND_MAGIC):
-        if named_format in _COMPOUND_FORMATS:
-            return named_format
-        if named_format in ("docx", "xlsx"):
+    elif first_bytes.startswith(_COMPOUND_MAGIC_BYTES):
+        if format_by_name in _COMPOUND_FORMATS:
+            return format_by_name
+        if format_by_name in ("docx", "xlsx"):
             # Office wraps what it encrypts in the older container.
             raise Refusal(
                 "extraction_failed", "The file is encrypted and does not open without its password"
             )
     elif first_bytes.startswith(b"%PDF-"):
         return "pdf"
-    elif named_format in _PLAIN_FORMATS:
-        return named_format
+    elif format_by_name in _PLAIN_TEXT_FORMATS:
+        return format_by_name
     elif first_bytes.startswith(b"BM"):
         return "bmp"
     elif b"%PDF-" in first_bytes[:DETECTION_BYTE_COUNT]:
         return "pdf"
-    elif named_format == "doc" and first_bytes.lstrip()[:1] == b"<":
+    elif format_by_name == "doc" and first_bytes.lstrip()[:1] == b"<":
         return "html"  # programs save pages of the web under this name
     raise Refusal(
         "extraction_failed",

@@ -11,7 +11,7 @@ import pypdfium2.raw as pdfium
 # beyond real pages, and keep the time for each in check.
 _MAX_FORM_DEPTH = 8
 _MAX_PAGE_OBJECTS = 50_000
-_MAX_UNITED_RECTANGLES = 1_000
+_MAX_RECTANGLES_IN_UNION = 1_000
 
 
 class Matrix(NamedTuple):
@@ -75,12 +75,12 @@ class Rectangle(NamedTuple):
     def area(self) -> float:
         return max(0.0, self.right - self.left) * max(0.0, self.top - self.bottom)
 
-    def clip_to_frame(self, clip_frame: "Rectangle") -> "Rectangle":
+    def clip_to_rectangle(self, clip_rectangle: "Rectangle") -> "Rectangle":
         return Rectangle(
-            max(self.left, clip_frame.left),
-            max(self.bottom, clip_frame.bottom),
-            min(self.right, clip_frame.right),
-            min(self.top, clip_frame.top),
+            max(self.left, clip_rectangle.left),
+            max(self.bottom, clip_rectangle.bottom),
+            min(self.right, clip_rectangle.right),
+            min(self.top, clip_rectangle.top),
         )
 
     def unite_with(self, other_rectangle: "Rectangle") -> "Rectangle":
@@ -96,26 +96,26 @@ class Rectangle(NamedTuple):
 def measure_image_ratio(pdf_page: pypdfium2.PdfPage) -> float:
     """Return the share of the page that images cover, from 0 to 1; overlaps count once."""
     image_rectangles = [
-        matrix.place_unit_square()
-        for page_object, object_type, matrix in iterate_page_objects(pdf_page)
+        image_matrix.place_unit_square()
+        for page_object, object_type, image_matrix in iterate_page_objects(pdf_page)
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE
     ]
     return compute_image_ratio(image_rectangles, Rectangle(*pdf_page.get_bbox()))
 
 
-def compute_image_ratio(image_rectangles: Iterable[Rectangle], page_frame: Rectangle) -> float:
+def compute_image_ratio(image_rectangles: Iterable[Rectangle], page_rectangle: Rectangle) -> float:
     """Return the share of a page that its images cover, from 0 to 1; overlaps count once."""
-    if not page_frame.area:
+    if not page_rectangle.area:
         return 0.0
-    visible_parts = (
-        image_rectangle.clip_to_frame(page_frame) for image_rectangle in image_rectangles
+    visible_rectangles = (
+        image_rectangle.clip_to_rectangle(page_rectangle) for image_rectangle in image_rectangles
     )
     return min(
         1.0,
         compute_union_area(
-            [image_rectangle for image_rectangle in visible_parts if image_rectangle.area]
+            [image_rectangle for image_rectangle in visible_rectangles if image_rectangle.area]
         )
-        / page_frame.area,
+        / page_rectangle.area,
     )
 
 
@@ -123,7 +123,7 @@ def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
     """Return the area that the rectangles cover together."""
     largest_rectangles = sorted(
         rectangles, key=lambda covered_rectangle: covered_rectangle.area, reverse=True
-    )[:_MAX_UNITED_RECTANGLES]
+    )[:_MAX_RECTANGLES_IN_UNION]
     rectangles_from_bottom = sorted(
         largest_rectangles, key=lambda covered_rectangle: covered_rectangle.bottom
     )
@@ -147,11 +147,13 @@ def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
 
 def _measure_covered_height(rectangles_from_bottom: Iterable[Rectangle]) -> float:
     """Return the height that the rectangles of one vertical strip cover."""
-    total_height, highest_top = 0.0, float("-inf")
+    covered_height, highest_top = 0.0, float("-inf")
     for covered_rectangle in rectangles_from_bottom:
-        total_height += max(0.0, covered_rectangle.top - max(covered_rectangle.bottom, highest_top))
+        covered_height += max(
+            0.0, covered_rectangle.top - max(covered_rectangle.bottom, highest_top)
+        )
         highest_top = max(highest_top, covered_rectangle.top)
-    return total_height
+    return covered_height
 
 
 def iterate_page_objects(
@@ -166,17 +168,17 @@ def iterate_page_objects(
     page_objects = (
         pdfium.FPDFPage_GetObject(pdf_page, object_index) for object_index in range(object_count)
     )
-    objects_left = _MAX_PAGE_OBJECTS
+    remaining_object_count = _MAX_PAGE_OBJECTS
     form_stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [
         (page_objects, _IDENTITY_MATRIX)
     ]
-    while form_stack and objects_left:
+    while form_stack and remaining_object_count:
         sibling_objects, outer_matrix = form_stack[-1]
         page_object = next(sibling_objects, None)
         if page_object is None:
             form_stack.pop()
             continue
-        objects_left -= 1
+        remaining_object_count -= 1
         object_type = pdfium.FPDFPageObj_GetType(page_object)
         if object_type in (pdfium.FPDF_PAGEOBJ_PATH, pdfium.FPDF_PAGEOBJ_SHADING):
             yield page_object, object_type, outer_matrix

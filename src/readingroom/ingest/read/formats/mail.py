@@ -14,7 +14,7 @@ from readingroom.ingest.read.formats.web import add_html
 from readingroom.ingest.read.page import RawPage
 from readingroom.ingest.read.reflow import PageBuilder
 
-_SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_SHOWN_HEADER_NAMES = ("From", "To", "Cc", "Date", "Subject")
 _MAX_HEADER_CHARS = 2_000
 _MAX_MESSAGE_PARTS = 2_000
 
@@ -30,9 +30,9 @@ class ContainedFile:
 def read_eml(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return a message as one page; raise a `Refusal`."""
     email_message = _parse_message(file_bytes)
-    header_pairs = [
+    header_names_and_values = [
         (header_name, _get_header_text(email_message, header_name))
-        for header_name in _SHOWN_HEADERS
+        for header_name in _SHOWN_HEADER_NAMES
     ]
     plain_texts: list[str] = []
     html_texts: list[str] = []
@@ -47,12 +47,12 @@ def read_eml(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
     # Programs send the same text in both forms, and the plain one needs no interpretation.
     has_plain_text = any(plain_text.strip() for plain_text in plain_texts)
     return make_message_pages(
-        header_pairs, plain_texts if has_plain_text else [], html_texts, attachment_names
+        header_names_and_values, plain_texts if has_plain_text else [], html_texts, attachment_names
     )
 
 
 def make_message_pages(
-    header_pairs: list[tuple[str, str]],
+    header_names_and_values: list[tuple[str, str]],
     plain_texts: list[str],
     html_texts: list[str],
     attachment_names: list[str],
@@ -60,11 +60,14 @@ def make_message_pages(
     """Return a message as one page: its headers, its text, the names of what is attached."""
     page_builder = PageBuilder()
     if attachment_names:
-        header_pairs = [*header_pairs, ("Attachments", ", ".join(attachment_names))]
+        header_names_and_values = [
+            *header_names_and_values,
+            ("Attachments", ", ".join(attachment_names)),
+        ]
     page_builder.add_paragraph(
         "\n".join(
             f"{header_name}: {header_value}"
-            for header_name, header_value in header_pairs
+            for header_name, header_value in header_names_and_values
             if header_value
         )
     )
@@ -112,17 +115,17 @@ def _parse_message(file_bytes: bytes) -> EmailMessage:
 
 def _iterate_message_parts(email_message: EmailMessage) -> Iterator[EmailMessage]:
     """Yield the parts of a message that have content, not those of messages attached to it."""
-    waiting_parts: list[EmailMessage] = [email_message]
+    unvisited_parts: list[EmailMessage] = [email_message]
     part_count = 0
-    while waiting_parts:
-        message_part = waiting_parts.pop()
+    while unvisited_parts:
+        message_part = unvisited_parts.pop()
         part_count += 1
         if part_count > _MAX_MESSAGE_PARTS:
             raise _make_nesting_refusal()
         if message_part.get_content_maintype() == "multipart":
             part_payload = message_part.get_payload()
             if isinstance(part_payload, list):
-                waiting_parts += reversed(part_payload)  # type: ignore[arg-type]
+                unvisited_parts += reversed(part_payload)  # type: ignore[arg-type]
         else:
             yield message_part
 
@@ -132,10 +135,10 @@ def _is_attachment(message_part: EmailMessage) -> bool:
     if message_part.get_content_type() == "message/rfc822":
         return True
     content_disposition = message_part.get_content_disposition()
-    is_shown_picture = (
+    is_inline_picture = (
         message_part.get_content_maintype() == "image" and "Content-ID" in message_part
     )
-    if is_shown_picture and content_disposition != "attachment":
+    if is_inline_picture and content_disposition != "attachment":
         return False
     return content_disposition == "attachment" or message_part.get_filename() is not None
 

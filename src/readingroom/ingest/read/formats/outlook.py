@@ -29,10 +29,15 @@ _CODE_PAGE_PROPERTIES = (0x3FFD, 0x3FDE)
 ) = 0x3701, 0x3707, 0x3704, 0x3001
 _CONTENT_ID_PROPERTY, _IS_HIDDEN_PROPERTY = 0x3712, 0x7FFE
 
-_UNICODE_TYPE, _BYTES_TEXT_TYPE, _BINARY_TYPE, _STORAGE_TYPE = "001F", "001E", "0102", "000D"
+_UNICODE_TYPE_CODE, _BYTES_TEXT_TYPE_CODE, _BINARY_TYPE_CODE, _STORAGE_TYPE_CODE = (
+    "001F",
+    "001E",
+    "0102",
+    "000D",
+)
 _PROPERTY_ENTRY_BYTES = 16
-_TOP_HEADER_BYTES, _EMBEDDED_HEADER_BYTES, _ATTACHMENT_HEADER_BYTES = 32, 24, 8
-_EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
+_TOP_MESSAGE_HEADER_BYTES, _EMBEDDED_MESSAGE_HEADER_BYTES, _ATTACHMENT_HEADER_BYTES = 32, 24, 8
+_FILE_TIME_EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
 _MAX_MESSAGE_DEPTH = 5
 _MAX_ATTACHMENTS = 500
 
@@ -57,7 +62,7 @@ def list_msg_attachments(file_bytes: bytes) -> list[ContainedFile]:
 
 def _open_message(file_bytes: bytes) -> CompoundFile:
     compound_file = CompoundFile(file_bytes)
-    if ("__properties_version1.0",) not in compound_file.paths:
+    if ("__properties_version1.0",) not in compound_file.stream_paths:
         raise Refusal(
             "extraction_failed", "The file is named .msg, but holds no message of Outlook"
         )
@@ -76,8 +81,12 @@ class _OutlookMessage:
         self._compound_file = compound_file
         self._storage_path = storage_path
         self._depth = message_depth
-        header_byte_count = _EMBEDDED_HEADER_BYTES if storage_path else _TOP_HEADER_BYTES
-        self._fixed_values = _read_fixed_values(compound_file, storage_path, header_byte_count)
+        header_byte_count = (
+            _EMBEDDED_MESSAGE_HEADER_BYTES if storage_path else _TOP_MESSAGE_HEADER_BYTES
+        )
+        self._fixed_values = _read_fixed_property_values(
+            compound_file, storage_path, header_byte_count
+        )
         self._encoding = self._find_encoding()
 
     @property
@@ -103,7 +112,7 @@ class _OutlookMessage:
     @property
     def html_text(self) -> str:
         html_bytes = self._compound_file.read_stream(
-            *self._storage_path, _make_stream_name(_HTML_BODY_PROPERTY, _BINARY_TYPE)
+            *self._storage_path, _make_stream_name(_HTML_BODY_PROPERTY, _BINARY_TYPE_CODE)
         )
         if html_bytes:
             return html_bytes.decode(self._encoding, "replace")
@@ -113,31 +122,31 @@ class _OutlookMessage:
         return [*self._iterate_attachments()]
 
     def _iterate_attachments(self) -> Iterator[ContainedFile]:
-        path_length = len(self._storage_path)
-        storage_names = sorted(
+        storage_path_length = len(self._storage_path)
+        attachment_storage_names = sorted(
             {
-                stream_path[path_length]
-                for stream_path in self._compound_file.paths
-                if stream_path[:path_length] == self._storage_path
-                and len(stream_path) > path_length + 1
-                and stream_path[path_length].startswith("__attach_version1.0_")
+                stream_path[storage_path_length]
+                for stream_path in self._compound_file.stream_paths
+                if stream_path[:storage_path_length] == self._storage_path
+                and len(stream_path) > storage_path_length + 1
+                and stream_path[storage_path_length].startswith("__attach_version1.0_")
             }
         )
-        if len(storage_names) > _MAX_ATTACHMENTS:
+        if len(attachment_storage_names) > _MAX_ATTACHMENTS:
             raise Refusal("extraction_failed", "The message has too many attachments")
-        for storage_name in storage_names:
-            attached_file = self._read_attachment((*self._storage_path, storage_name))
+        for attachment_storage_name in attachment_storage_names:
+            attached_file = self._find_attached_file((*self._storage_path, attachment_storage_name))
             if attached_file is not None:
                 yield attached_file
 
-    def _read_attachment(self, storage_path: tuple[str, ...]) -> ContainedFile | None:
-        values_by_property = _read_fixed_values(
+    def _find_attached_file(self, storage_path: tuple[str, ...]) -> ContainedFile | None:
+        values_by_property_number = _read_fixed_property_values(
             self._compound_file, storage_path, _ATTACHMENT_HEADER_BYTES
         )
-        is_shown_picture = values_by_property.get(_IS_HIDDEN_PROPERTY) and self._read_text_property(
-            _CONTENT_ID_PROPERTY, storage_path
-        )
-        if is_shown_picture:
+        is_inline_picture = values_by_property_number.get(
+            _IS_HIDDEN_PROPERTY
+        ) and self._read_text_property(_CONTENT_ID_PROPERTY, storage_path)
+        if is_inline_picture:
             return None
         attachment_name = (
             self._read_text_property(_LONG_FILE_NAME_PROPERTY, storage_path)
@@ -145,17 +154,20 @@ class _OutlookMessage:
             or self._read_text_property(_DISPLAY_NAME_PROPERTY, storage_path)
             or "attachment"
         )
-        content_stream_name = _make_stream_name(_ATTACHED_CONTENT_PROPERTY, _BINARY_TYPE)
-        if (*storage_path, content_stream_name) in self._compound_file.paths:
+        content_stream_name = _make_stream_name(_ATTACHED_CONTENT_PROPERTY, _BINARY_TYPE_CODE)
+        if (*storage_path, content_stream_name) in self._compound_file.stream_paths:
             return ContainedFile(
                 attachment_name, self._compound_file.read_stream(*storage_path, content_stream_name)
             )
-        inner_path = (*storage_path, _make_stream_name(_ATTACHED_CONTENT_PROPERTY, _STORAGE_TYPE))
-        if (*inner_path, "__properties_version1.0") not in self._compound_file.paths:
+        inner_message_path = (
+            *storage_path,
+            _make_stream_name(_ATTACHED_CONTENT_PROPERTY, _STORAGE_TYPE_CODE),
+        )
+        if (*inner_message_path, "__properties_version1.0") not in self._compound_file.stream_paths:
             return None  # an object that only the program that made it can open
         if self._depth >= _MAX_MESSAGE_DEPTH:
             raise Refusal("extraction_failed", "Messages are attached to each other too deeply")
-        inner_message = _OutlookMessage(self._compound_file, inner_path, self._depth + 1)
+        inner_message = _OutlookMessage(self._compound_file, inner_message_path, self._depth + 1)
         return ContainedFile(f"{attachment_name.removesuffix('.msg')}.eml", inner_message.to_eml())
 
     def to_eml(self) -> bytes:
@@ -178,8 +190,8 @@ class _OutlookMessage:
         return email_message.as_bytes()
 
     def _find_encoding(self) -> str:
-        for property_number in _CODE_PAGE_PROPERTIES:
-            code_page = self._fixed_values.get(property_number, 0)
+        for code_page_property_number in _CODE_PAGE_PROPERTIES:
+            code_page = self._fixed_values.get(code_page_property_number, 0)
             if code_page == 65001:
                 return "utf-8"
             if 1250 <= code_page <= 1258:
@@ -191,12 +203,12 @@ class _OutlookMessage:
     ) -> str:
         storage_path = self._storage_path if storage_path is None else storage_path
         unicode_bytes = self._compound_file.read_stream(
-            *storage_path, _make_stream_name(property_number, _UNICODE_TYPE)
+            *storage_path, _make_stream_name(property_number, _UNICODE_TYPE_CODE)
         )
         if unicode_bytes:
             return unicode_bytes.decode("utf-16-le", "replace").rstrip("\x00")
         text_bytes = self._compound_file.read_stream(
-            *storage_path, _make_stream_name(property_number, _BYTES_TEXT_TYPE)
+            *storage_path, _make_stream_name(property_number, _BYTES_TEXT_TYPE_CODE)
         )
         return text_bytes.decode(self._encoding, "replace").rstrip("\x00")
 
@@ -207,7 +219,7 @@ class _OutlookMessage:
             or 0
         )
         try:
-            sent_moment = _EPOCH + timedelta(microseconds=tick_count // 10)
+            sent_moment = _FILE_TIME_EPOCH + timedelta(microseconds=tick_count // 10)
         except OverflowError:
             return ""
         return f"{sent_moment:%a, %d %b %Y %H:%M:%S +0000}" if tick_count else ""
@@ -217,19 +229,19 @@ def _make_stream_name(property_number: int, type_code: str) -> str:
     return f"__substg1.0_{property_number:04X}{type_code}"
 
 
-def _read_fixed_values(
+def _read_fixed_property_values(
     compound_file: CompoundFile, storage_path: tuple[str, ...], header_byte_count: int
 ) -> dict[int, int]:
     """Return the properties of fixed size, as numbers."""
     property_bytes = compound_file.read_stream(*storage_path, "__properties_version1.0")[
         header_byte_count:
     ]
-    values_by_property: dict[int, int] = {}
-    for entry_start in range(
+    values_by_property_number: dict[int, int] = {}
+    for entry_offset in range(
         0, len(property_bytes) - _PROPERTY_ENTRY_BYTES + 1, _PROPERTY_ENTRY_BYTES
     ):
         _, property_number, _, property_value = struct.unpack_from(
-            "<HHIQ", property_bytes, entry_start
+            "<HHIQ", property_bytes, entry_offset
         )
-        values_by_property[property_number] = property_value
-    return values_by_property
+        values_by_property_number[property_number] = property_value
+    return values_by_property_number

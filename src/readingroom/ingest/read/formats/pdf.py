@@ -14,7 +14,10 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from readingroom.ingest.document import PageWord, Refusal
-from readingroom.ingest.read.formats.annotations import insert_line_beside_label, read_annotations
+from readingroom.ingest.read.formats.annotations import (
+    insert_line_beside_label,
+    read_annotation_lines,
+)
 from readingroom.ingest.read.formats.boxes import DrawnBoxFinder
 from readingroom.ingest.read.formats.glyphs import Glyphs, make_box_transform
 from readingroom.ingest.read.formats.images import (
@@ -38,19 +41,19 @@ if TYPE_CHECKING:  # slow to import, and most PDFs never need a picture
 # Pieces of a row are joined up to this length.
 _MAX_ROW_CHARS = 5_000
 # Of the letters of a row, those further right are no more times as tall as the first.
-_MAX_SIZE_GROWTH_IN_ROW = 2.5
+_MAX_LETTER_SIZE_GROWTH = 2.5
 # Letters of a raised mark are at most this many times as tall as those of its row.
 _MAX_MARK_SIZE_RATIO = 0.8
 _NOTE_MARK_PATTERN = re.compile(r"\d{1,3}")
-_ShareBox = tuple[float, float, float, float]
+_BoxAsPageShares = tuple[float, float, float, float]
 """Left, top, right and bottom as shares of the page, from its upper left."""
 # Of one page whose words are placed; no real page has as many.
-_MAX_PAGE_CHARS = 100_000
+_MAX_POSITIONED_PAGE_CHARS = 100_000
 # Paths of a page whose lines are counted; any further one counts as one line.
-_MAX_MEASURED_PATHS = 200
+_MAX_PATHS_WITH_COUNTED_LINES = 200
 CUT_OFF_MESSAGE = "The PDF ends early, so its download was probably cut off: fetch it again"
 _LINEARIZED_LENGTH_PATTERN = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,12})\b")
-_LINEARIZED_WITHIN_BYTES = 2048
+_LINEARIZED_SEARCH_BYTES = 2048
 # A clause's letter or number, and the mark of a footnote.
 _MARK_AFTER_LABEL_PATTERN = re.compile(
     r"\s(?P<label>\(?(?:[A-Za-z]|[ivx]{1,4}|\d{1,2})[.)]?)\s+(?P<mark>\d{1,3})$"
@@ -64,10 +67,8 @@ def open_pdf(file_bytes: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocumen
     try:
         pdf_document = pypdfium2.PdfDocument(file_bytes)
     except pypdfium2.PdfiumError as error:
-        problem_explanation = (
-            CUT_OFF_MESSAGE if is_cut_off(file_bytes) else _explain_open_error(error)
-        )
-        raise Refusal("extraction_failed", problem_explanation) from error
+        refusal_message = CUT_OFF_MESSAGE if is_cut_off(file_bytes) else _explain_open_error(error)
+        raise Refusal("extraction_failed", refusal_message) from error
     with pdf_document:
         if pdf_document.get_formtype() != pdfium.FORMTYPE_NONE:
             pdf_document.init_forms()  # so that answers are read, and drawn with their pages
@@ -82,7 +83,7 @@ def open_pdf(file_bytes: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocumen
 
 def is_cut_off(file_bytes: bytes) -> bool:
     """Whether a PDF lacks its end, as after a download that broke off."""
-    length_match = _LINEARIZED_LENGTH_PATTERN.search(file_bytes[:_LINEARIZED_WITHIN_BYTES])
+    length_match = _LINEARIZED_LENGTH_PATTERN.search(file_bytes[:_LINEARIZED_SEARCH_BYTES])
     # A file made for the web says its length at its start; any other has a mark at its end.
     return int(length_match[1]) > len(file_bytes) if length_match else b"%%EOF" not in file_bytes
 
@@ -119,7 +120,7 @@ def render_page(
     page_index: int,
     max_pixels: int,
     dpi: int = OCR_DPI,
-    in_grey: bool = True,
+    is_grey: bool = True,
 ) -> "Image":
     """Return a page as a picture, at a lower resolution where it would be too large."""
     try:
@@ -127,43 +128,45 @@ def render_page(
             page_width, page_height = pdf_page.get_size()
             pixel_count = page_width * page_height * (dpi / 72) ** 2
             render_scale = dpi / 72 * min(1.0, (max_pixels / max(pixel_count, 1)) ** 0.5)
-            page_picture: Image = pdf_page.render(scale=render_scale, grayscale=in_grey).to_pil()
+            page_picture: Image = pdf_page.render(scale=render_scale, grayscale=is_grey).to_pil()
             return page_picture
     except pypdfium2.PdfiumError as error:
         raise PageUnreadable("it cannot be rendered") from error
 
 
-def read_words(pdf_document: pypdfium2.PdfDocument, page_index: int) -> tuple[PageWord, ...]:
+def read_page_words(pdf_document: pypdfium2.PdfDocument, page_index: int) -> tuple[PageWord, ...]:
     """Return the words of a page's text layer with their places on the page as it is shown."""
     try:
         with (
             closing(pdf_document[page_index]) as pdf_page,
             closing(pdf_page.get_textpage()) as text_page,
         ):
-            to_shares = _make_share_transform(pdf_page)
+            convert_to_shares = _make_share_transform(pdf_page)
             page_words: list[PageWord] = []
             word_letters: list[str] = []
-            letter_boxes: list[_ShareBox] = []
+            letter_boxes: list[_BoxAsPageShares] = []
             pdfium_rectangle = pdfium.FS_RECTF()
-            for char_index in range(min(text_page.count_chars(), _MAX_PAGE_CHARS)):
+            for char_index in range(min(text_page.count_chars(), _MAX_POSITIONED_PAGE_CHARS)):
                 letter = chr(pdfium.FPDFText_GetUnicode(text_page, char_index))
                 is_blank = letter.isspace() or letter == "\x00"
                 pdfium.FPDFText_GetLooseCharBox(text_page, char_index, pdfium_rectangle)
-                letter_box = to_shares(pdfium_rectangle)
+                letter_box = convert_to_shares(pdfium_rectangle)
                 # PDFium joins the halves of a broken word; the second begins on a line below.
                 if is_blank or (letter_boxes and letter_box[1] > letter_boxes[-1][3]):
-                    page_words += _join_letters(word_letters, letter_boxes)
+                    page_words += _join_letters_into_words(word_letters, letter_boxes)
                     word_letters, letter_boxes = [], []
                 if not is_blank:
                     word_letters.append(letter)
                     letter_boxes.append(letter_box)
-            page_words += _join_letters(word_letters, letter_boxes)
+            page_words += _join_letters_into_words(word_letters, letter_boxes)
             return tuple(page_words)
     except pypdfium2.PdfiumError as error:
         raise PageUnreadable("it is damaged") from error
 
 
-def _join_letters(word_letters: Sequence[str], letter_boxes: Sequence[_ShareBox]) -> list[PageWord]:
+def _join_letters_into_words(
+    word_letters: Sequence[str], letter_boxes: Sequence[_BoxAsPageShares]
+) -> list[PageWord]:
     """Return the word that letters make up; none where there are no letters."""
     if not word_letters:
         return []
@@ -186,20 +189,22 @@ def _join_letters(word_letters: Sequence[str], letter_boxes: Sequence[_ShareBox]
     )
 
 
-def _make_share_transform(pdf_page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RECTF], _ShareBox]:
+def _make_share_transform(
+    pdf_page: pypdfium2.PdfPage,
+) -> Callable[[pdfium.FS_RECTF], _BoxAsPageShares]:
     """Return a function that turns boxes into shares of the page, from its upper left."""
     page_left, page_bottom, page_right, page_top = pdf_page.get_bbox()
     page_width, page_height = max(page_right - page_left, 1e-6), max(page_top - page_bottom, 1e-6)
     page_rotation = pdf_page.get_rotation()
 
-    def convert_to_shares(page_box: pdfium.FS_RECTF) -> _ShareBox:
+    def convert_to_shares(pdfium_rectangle: pdfium.FS_RECTF) -> _BoxAsPageShares:
         left_share, right_share = (
-            (page_box.left - page_left) / page_width,
-            (page_box.right - page_left) / page_width,
+            (pdfium_rectangle.left - page_left) / page_width,
+            (pdfium_rectangle.right - page_left) / page_width,
         )
         top_share, bottom_share = (
-            (page_top - page_box.top) / page_height,
-            (page_top - page_box.bottom) / page_height,
+            (page_top - pdfium_rectangle.top) / page_height,
+            (page_top - pdfium_rectangle.bottom) / page_height,
         )
         match page_rotation:
             case 90:
@@ -248,9 +253,9 @@ def _add_page_graphics(pdf_page: pypdfium2.PdfPage, raw_page: RawPage) -> None:
             box_finder.add_path(page_object, object_matrix)
             path_count += 1
             # Some programs draw a whole plan as one path. Asking each of thousands takes long.
-            is_measured = path_count <= _MAX_MEASURED_PATHS
+            are_lines_counted = path_count <= _MAX_PATHS_WITH_COUNTED_LINES
             raw_page.drawn_line_count += (
-                pdfium.FPDFPath_CountSegments(page_object) if is_measured else 1
+                pdfium.FPDFPath_CountSegments(page_object) if are_lines_counted else 1
             )
     # A turned page has its boxes elsewhere than its lines, which are where they are displayed.
     if pdf_page.get_rotation() == 0:
@@ -264,17 +269,17 @@ def _read_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     # Two printed pages side by side: a row does not go on from one to the other.
     fold_position = page_width / 2 if page_width > page_height else None
     annotation_lines = _read_annotation_lines(pdf_page)
-    line_pieces = put_in_reading_order(
+    row_pieces = put_in_reading_order(
         _read_row_pieces(pdf_page, bool(annotation_lines), fold_position), page_height
     )
     for annotation_line in annotation_lines:
-        insert_line_beside_label(line_pieces, annotation_line)
+        insert_line_beside_label(row_pieces, annotation_line)
     page_lines: list[Line] = []
-    for line_piece in line_pieces:
-        if page_lines and _is_same_row(page_lines[-1], line_piece, fold_position):
-            _append_line_to_row(page_lines[-1], line_piece)
+    for row_piece in row_pieces:
+        if page_lines and _is_same_row(page_lines[-1], row_piece, fold_position):
+            _append_line_to_row(page_lines[-1], row_piece)
         else:
-            page_lines.append(line_piece)
+            page_lines.append(row_piece)
     return page_lines
 
 
@@ -282,17 +287,17 @@ def _read_annotation_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     """Return answers in a form and notes; most pages have none, but many have links."""
     if pdfium.FPDFPage_GetAnnotCount(pdf_page) <= 0:
         return []
-    to_box = make_box_transform(pdf_page)
+    transform_box = make_box_transform(pdf_page)
 
     def place_box(pdfium_rectangle: pdfium.FS_RECTF) -> tuple[float, float, float]:
-        annotation_box = to_box(pdfium_rectangle)
+        annotation_box = transform_box(pdfium_rectangle)
         return annotation_box.left, annotation_box.bottom, annotation_box.height
 
-    return read_annotations(pdf_page, place_box)
+    return read_annotation_lines(pdf_page, place_box)
 
 
 def _read_row_pieces(
-    pdf_page: pypdfium2.PdfPage, split_at_gaps: bool, fold_position: float | None
+    pdf_page: pypdfium2.PdfPage, is_split_at_gaps: bool, fold_position: float | None
 ) -> list[Line]:
     """Return the text layer in pieces of rows, as PDFium separates them, or at all wide gaps."""
     with closing(pdf_page.get_textpage()) as text_page:
@@ -303,51 +308,57 @@ def _read_row_pieces(
         page_glyphs = Glyphs(
             text_page,
             character_count,
-            are_indexes_equal=len(page_text) == character_count,
-            rotate_box=make_box_transform(pdf_page),
+            are_indexes_of_pdfium=len(page_text) == character_count,
+            transform_box=make_box_transform(pdf_page),
         )
-        line_pieces: list[Line] = []
+        page_row_pieces: list[Line] = []
         line_start_offset = 0
         for raw_line in page_text.split("\r\n"):
             cut_offsets = (
-                _find_wide_gaps(raw_line, line_start_offset, page_glyphs) if split_at_gaps else []
+                _list_wide_gap_offsets(raw_line, line_start_offset, page_glyphs)
+                if is_split_at_gaps
+                else []
             )
             cut_offsets = (
                 cut_offsets
-                or _find_left_jump_offsets(raw_line, line_start_offset, page_glyphs)
-                or _find_fold_offsets(raw_line, line_start_offset, page_glyphs, fold_position)
+                or _list_left_jump_offsets(raw_line, line_start_offset, page_glyphs)
+                or _list_fold_offsets(raw_line, line_start_offset, page_glyphs, fold_position)
             )
-            row_pieces = [
-                line_piece
-                for piece_start, piece_end in pairwise([0, *cut_offsets, len(raw_line)])
+            pieces_of_row = [
+                row_piece
+                for piece_start_offset, piece_end_offset in pairwise(
+                    [0, *cut_offsets, len(raw_line)]
+                )
                 if (
-                    line_piece := _parse_line(
-                        raw_line[piece_start:piece_end],
-                        line_start_offset + piece_start,
+                    row_piece := _parse_line(
+                        raw_line[piece_start_offset:piece_end_offset],
+                        line_start_offset + piece_start_offset,
                         page_glyphs,
                     )
                 )
             ]
-            if len(row_pieces) > 2 and _is_raised_mark(row_pieces[0], row_pieces[-1]):
+            if len(pieces_of_row) > 2 and _is_raised_footnote_mark(
+                pieces_of_row[0], pieces_of_row[-1]
+            ):
                 # The mark belongs to the text, not to the label that is written between them.
-                _append_line_to_row(row_pieces[0], row_pieces.pop())
-            line_pieces += row_pieces
+                _append_line_to_row(pieces_of_row[0], pieces_of_row.pop())
+            page_row_pieces += pieces_of_row
             line_start_offset += len(raw_line) + 2
-        return line_pieces
+        return page_row_pieces
 
 
-def _find_wide_gaps(raw_line: str, line_start_offset: int, page_glyphs: Glyphs) -> list[int]:
+def _list_wide_gap_offsets(raw_line: str, line_start_offset: int, page_glyphs: Glyphs) -> list[int]:
     """Return where words of a line are so far apart that a box of a form may be between them."""
     gap_offsets = []
     for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line):
-        box_before = page_glyphs.get_box(line_start_offset + blank_match.start() - 1)
-        box_after = page_glyphs.get_box(line_start_offset + blank_match.end())
-        if box_after.left - box_before.right > box_before.height:
+        letter_box_before = page_glyphs.get_box(line_start_offset + blank_match.start() - 1)
+        letter_box_after = page_glyphs.get_box(line_start_offset + blank_match.end())
+        if letter_box_after.left - letter_box_before.right > letter_box_before.height:
             gap_offsets.append(blank_match.end())
     return gap_offsets
 
 
-def _find_left_jump_offsets(
+def _list_left_jump_offsets(
     raw_line: str, line_start_offset: int, page_glyphs: Glyphs
 ) -> list[int]:
     """Return where the last words of a row begin if they stand left of its first.
@@ -362,24 +373,24 @@ def _find_left_jump_offsets(
     row_left_edge = page_glyphs.get_box(
         line_start_offset + len(raw_line) - len(raw_line.lstrip())
     ).left
-    label_end = len(raw_line.rstrip())
-    if page_glyphs.get_box(line_start_offset + label_end - 1).left >= row_left_edge:
+    label_end_offset = len(raw_line.rstrip())
+    if page_glyphs.get_box(line_start_offset + label_end_offset - 1).left >= row_left_edge:
         mark_match = _MARK_AFTER_LABEL_PATTERN.search(raw_line)
         if mark_match is None or (
             page_glyphs.get_box(line_start_offset + mark_match.start("label")).left >= row_left_edge
         ):
             return []
-        label_end = mark_match.start("mark")
+        label_end_offset = mark_match.start("mark")
     return [
         blank_match.end()
         for blank_match in _BLANKS_BETWEEN_WORDS_PATTERN.finditer(raw_line)
-        if blank_match.end() == label_end
+        if blank_match.end() == label_end_offset
         or page_glyphs.get_box(line_start_offset + blank_match.end()).left
         < page_glyphs.get_box(line_start_offset + blank_match.start() - 1).left
     ]
 
 
-def _find_fold_offsets(
+def _list_fold_offsets(
     raw_line: str, line_start_offset: int, page_glyphs: Glyphs, fold_position: float | None
 ) -> list[int]:
     """Return where the second of two lines begins that stand side by side on printed pages."""
@@ -391,14 +402,14 @@ def _find_fold_offsets(
     ):
         return []
     # Letters stand from left to right, so the first one right of the fold is found by halving.
-    right_start_offset = bisect_left(
+    right_line_offset = bisect_left(
         range(last_letter_offset),
         fold_position,
         key=lambda letter_offset: page_glyphs.get_box(line_start_offset + letter_offset).left,
     )
-    while right_start_offset and raw_line[right_start_offset - 1] != " ":
-        right_start_offset -= 1
-    return [right_start_offset] if right_start_offset else []
+    while right_line_offset and raw_line[right_line_offset - 1] != " ":
+        right_line_offset -= 1
+    return [right_line_offset] if right_line_offset else []
 
 
 def _parse_line(raw_line: str, line_start_offset: int, page_glyphs: Glyphs) -> Line | None:
@@ -412,18 +423,22 @@ def _parse_line(raw_line: str, line_start_offset: int, page_glyphs: Glyphs) -> L
     letter_offset = _find_first_letter_offset(stripped_line) if stripped_line[0].isdigit() else 0
     typical_glyph_index = first_glyph_index + letter_offset
     font_style = page_glyphs.read_style(typical_glyph_index)
-    get_box = page_glyphs.get_box if font_style.states_letter_heights else page_glyphs.estimate_box
-    first_box = get_box(first_glyph_index)
-    letter_size = get_box(typical_glyph_index).height if letter_offset else first_box.height
+    get_letter_box = (
+        page_glyphs.get_box if font_style.states_letter_heights else page_glyphs.estimate_box
+    )
+    first_letter_box = get_letter_box(first_glyph_index)
+    letter_size = (
+        get_letter_box(typical_glyph_index).height if letter_offset else first_letter_box.height
+    )
     last_bottom = (
-        get_box(first_glyph_index + len(stripped_line) - 1).bottom
+        get_letter_box(first_glyph_index + len(stripped_line) - 1).bottom
         if BROKEN_WORD_MARK in line_text
-        else first_box.bottom
+        else first_letter_box.bottom
     )
     return Line(
         line_text,
-        first_box.left,
-        first_box.bottom,
+        first_letter_box.left,
+        first_letter_box.bottom,
         letter_size,
         font_style.is_bold,
         last_bottom,
@@ -447,11 +462,14 @@ def _is_same_row(page_line: Line, following_line: Line, fold_position: float | N
     if len(page_line.text) > _MAX_ROW_CHARS:
         return False
     if fold_position is not None and page_line.left < fold_position <= following_line.left:
-        looks_alike = page_line.is_bold == following_line.is_bold
-        if not looks_alike or abs(page_line.letter_height - following_line.letter_height) > 0.5:
+        are_both_equally_bold = page_line.is_bold == following_line.is_bold
+        if (
+            not are_both_equally_bold
+            or abs(page_line.letter_height - following_line.letter_height) > 0.5
+        ):
             return False
     # A word written across the page, such as DRAFT, is no part of the row that it crosses.
-    if following_line.letter_height > _MAX_SIZE_GROWTH_IN_ROW * page_line.letter_height:
+    if following_line.letter_height > _MAX_LETTER_SIZE_GROWTH * page_line.letter_height:
         return False
     is_level = abs(page_line.last_bottom - following_line.bottom) < 0.5 * max(
         page_line.letter_height, following_line.letter_height
@@ -460,12 +478,14 @@ def _is_same_row(page_line: Line, following_line: Line, fold_position: float | N
 
 
 def _append_line_to_row(page_line: Line, following_line: Line) -> None:
-    is_joined = following_line.text[0] in ".,;:)]’”" or _is_raised_mark(page_line, following_line)
-    page_line.text += ("" if is_joined else " ") + following_line.text
+    is_joined_without_blank = following_line.text[0] in ".,;:)]’”" or _is_raised_footnote_mark(
+        page_line, following_line
+    )
+    page_line.text += ("" if is_joined_without_blank else " ") + following_line.text
     page_line.last_bottom = following_line.last_bottom
 
 
-def _is_raised_mark(page_line: Line, following_line: Line) -> bool:
+def _is_raised_footnote_mark(page_line: Line, following_line: Line) -> bool:
     """Whether what follows is only the mark of a footnote, which touches the word before it."""
     return (
         _NOTE_MARK_PATTERN.fullmatch(following_line.text) is not None

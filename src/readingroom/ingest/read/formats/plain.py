@@ -11,7 +11,7 @@ from readingroom.ingest.document import ReadOptions, Refusal
 from readingroom.ingest.read.page import RawPage
 from readingroom.ingest.read.reflow import PageBuilder
 
-_BYTE_ORDER_MARKS = (
+_ENCODINGS_BY_BYTE_ORDER_MARK = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -21,14 +21,14 @@ _MARKDOWN_LINK_PATTERN = re.compile(r"!?\[([^\]\[]{0,500})\]\([^()\s]{0,2000}\)"
 _MARKDOWN_EMPHASIS_PATTERN = re.compile(r"\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`")
 _MARKDOWN_RULE_PATTERN = re.compile(r"[-*_ =|:+]{3,}")
 # Of a line in which emphasis and links are looked for.
-_MAX_MARKED_CHARS = 10_000
+_MAX_MARKDOWN_LINE_CHARS = 10_000
 _CSV_DELIMITERS = ",;\t|"
 _SAMPLED_LINE_COUNT = 20
 
 
 def decode_text(file_bytes: bytes) -> str:
     """Return the characters of a text, by its byte order mark, as UTF-8, or as Windows-1252."""
-    for byte_order_mark, text_encoding in _BYTE_ORDER_MARKS:
+    for byte_order_mark, text_encoding in _ENCODINGS_BY_BYTE_ORDER_MARK:
         if file_bytes.startswith(byte_order_mark):
             return file_bytes.decode(text_encoding, "replace")
     if b"\x00" in file_bytes:
@@ -53,18 +53,22 @@ def read_markdown(file_bytes: bytes, file_name: str, read_options: ReadOptions) 
     """Return a Markdown text, its headings as headings; raise a `Refusal`."""
     page_builder = PageBuilder()
     paragraph_lines: list[str] = []
-    for page_line in [*decode_text(file_bytes).splitlines(), ""]:
-        text_line = page_line.strip()
-        heading_match = _MARKDOWN_HEADING_PATTERN.fullmatch(text_line[:_MAX_MARKED_CHARS])
-        if heading_match or not text_line:
+    for raw_line in [*decode_text(file_bytes).splitlines(), ""]:
+        stripped_line = raw_line.strip()
+        heading_match = _MARKDOWN_HEADING_PATTERN.fullmatch(
+            stripped_line[:_MAX_MARKDOWN_LINE_CHARS]
+        )
+        if heading_match or not stripped_line:
             page_builder.add_paragraph("\n".join(paragraph_lines))
             paragraph_lines.clear()
         if heading_match:
             page_builder.add_paragraph(
                 _strip_markdown_marks(heading_match["title"]), len(heading_match["marks"])
             )
-        elif text_line and not _MARKDOWN_RULE_PATTERN.fullmatch(text_line[:_MAX_MARKED_CHARS]):
-            paragraph_lines.append(_strip_markdown_marks(text_line))
+        elif stripped_line and not _MARKDOWN_RULE_PATTERN.fullmatch(
+            stripped_line[:_MAX_MARKDOWN_LINE_CHARS]
+        ):
+            paragraph_lines.append(_strip_markdown_marks(stripped_line))
     return page_builder.finish_pages()
 
 
@@ -87,9 +91,9 @@ def read_csv(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
 def add_paragraphs(plain_text: str, page_builder: PageBuilder) -> None:
     """Add a text to a page; blank lines separate its paragraphs."""
     paragraph_lines: list[str] = []
-    for page_line in [*plain_text.splitlines(), ""]:
-        if page_line.strip():
-            paragraph_lines.append(page_line)
+    for raw_line in [*plain_text.splitlines(), ""]:
+        if raw_line.strip():
+            paragraph_lines.append(raw_line)
         elif paragraph_lines:
             page_builder.add_paragraph("\n".join(paragraph_lines))
             paragraph_lines.clear()
@@ -97,7 +101,7 @@ def add_paragraphs(plain_text: str, page_builder: PageBuilder) -> None:
 
 def _strip_markdown_marks(text_line: str) -> str:
     """Return a line without the signs by which Markdown marks links and emphasis."""
-    if len(text_line) > _MAX_MARKED_CHARS:
+    if len(text_line) > _MAX_MARKDOWN_LINE_CHARS:
         return text_line
     linkless_line = _MARKDOWN_LINK_PATTERN.sub(r"\1", text_line.removeprefix("> "))
     return _MARKDOWN_EMPHASIS_PATTERN.sub("", linkless_line).strip("| ").replace("|", " | ")
@@ -110,8 +114,12 @@ def _guess_csv_delimiter(csv_text: str) -> str:
     ]
 
     def count_alike_lines(column_delimiter: str) -> tuple[int, int]:
-        line_counts = Counter(csv_line.count(column_delimiter) for csv_line in sampled_lines)
-        del line_counts[0]
-        return max(line_counts.values(), default=0), max(line_counts, default=0)
+        line_counts_by_delimiter_count = Counter(
+            csv_line.count(column_delimiter) for csv_line in sampled_lines
+        )
+        del line_counts_by_delimiter_count[0]
+        return max(line_counts_by_delimiter_count.values(), default=0), max(
+            line_counts_by_delimiter_count, default=0
+        )
 
     return max(_CSV_DELIMITERS, key=count_alike_lines)

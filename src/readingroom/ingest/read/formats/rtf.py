@@ -18,7 +18,7 @@ _RTF_TOKEN_PATTERN = re.compile(
     re.DOTALL,
 )
 # What these groups hold is about the document and is not text of it.
-_SKIPPED_GROUP_WORDS = frozenset(
+_SKIPPED_GROUP_CONTROL_WORDS = frozenset(
     """
     fonttbl colortbl stylesheet listtable listoverridetable info pict object header headerl headerr
     headerf footer footerl footerr footerf filetbl revtbl rsidtbl generator themedata datastore
@@ -26,7 +26,7 @@ _SKIPPED_GROUP_WORDS = frozenset(
     nonshppict objdata
     """.split()  # noqa: SIM905 a list of this length is read as words
 )
-_TEXT_BY_BREAK_WORD = {
+_TEXT_BY_CONTROL_WORD = {
     "par": "\n\n",
     "sect": "\n\n",
     "line": "\n",
@@ -46,7 +46,7 @@ _TEXT_BY_BREAK_WORD = {
     "emspace": " ",
     "enspace": " ",
 }
-_TEXT_BY_SYMBOL = {
+_TEXT_BY_CONTROL_SYMBOL = {
     "~": " ",
     "_": "-",
     "-": "",
@@ -90,59 +90,59 @@ def read_rtf(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
 def _iterate_text_runs(file_bytes: bytes) -> Iterator[str]:
     group_states = [_GroupState()]
     text_encoding = "cp1252"
-    fallback_bytes_left = 0
-    raw_bytes = bytearray()
+    remaining_fallback_bytes = 0
+    undecoded_bytes = bytearray()
     """Bytes in the document's own encoding; some of its characters take two."""
     is_group_start = False
-    for rtf_token in _iterate_tokens(file_bytes):
-        control_word = (rtf_token["word"] or b"").decode("ascii")
-        if raw_bytes and not rtf_token["hex"]:
-            yield raw_bytes.decode(text_encoding, "replace")
-            raw_bytes.clear()
-        was_group_start, is_group_start = is_group_start, rtf_token["brace"] == b"{"
+    for token_match in _iterate_token_matches(file_bytes):
+        control_word = (token_match["word"] or b"").decode("ascii")
+        if undecoded_bytes and not token_match["hex"]:
+            yield undecoded_bytes.decode(text_encoding, "replace")
+            undecoded_bytes.clear()
+        was_group_start, is_group_start = is_group_start, token_match["brace"] == b"{"
         group_state = group_states[-1]
-        if rtf_token["brace"] == b"{":
+        if token_match["brace"] == b"{":
             if len(group_states) > _MAX_GROUP_DEPTH:
                 raise Refusal("extraction_failed", "The file nests its groups too deeply")
             group_states.append(group_state)
-        elif rtf_token["brace"]:
+        elif token_match["brace"]:
             group_states = group_states[:-1] or [_GroupState()]
-            fallback_bytes_left = 0
-        elif rtf_token["symbol"] == b"*" and was_group_start:
+            remaining_fallback_bytes = 0
+        elif token_match["symbol"] == b"*" and was_group_start:
             group_states[-1] = replace(
                 group_state, is_skipped=True
             )  # a group that readers may ignore
-        elif control_word in _SKIPPED_GROUP_WORDS and was_group_start:
+        elif control_word in _SKIPPED_GROUP_CONTROL_WORDS and was_group_start:
             group_states[-1] = replace(group_state, is_skipped=True)
         elif control_word == "ansicpg":
-            text_encoding = _find_encoding(int(rtf_token["number"] or 1252))
+            text_encoding = _find_encoding(int(token_match["number"] or 1252))
         elif control_word == "uc":
-            group_states[-1] = replace(group_state, fallback_length=int(rtf_token["number"] or 1))
+            group_states[-1] = replace(group_state, fallback_length=int(token_match["number"] or 1))
         elif control_word in ("v", "deleted"):
-            group_states[-1] = replace(group_state, is_hidden=rtf_token["number"] != b"0")
+            group_states[-1] = replace(group_state, is_hidden=token_match["number"] != b"0")
         elif group_state.is_skipped or group_state.is_hidden:
             continue
-        elif control_word == "u" and rtf_token["number"]:
-            yield _decode_unicode(int(rtf_token["number"]))
-            fallback_bytes_left = group_state.fallback_length
-        elif rtf_token["hex"]:
-            if fallback_bytes_left:
-                fallback_bytes_left -= 1
+        elif control_word == "u" and token_match["number"]:
+            yield _decode_unicode_number(int(token_match["number"]))
+            remaining_fallback_bytes = group_state.fallback_length
+        elif token_match["hex"]:
+            if remaining_fallback_bytes:
+                remaining_fallback_bytes -= 1
             else:
-                raw_bytes.append(int(rtf_token["hex"], 16))
-        elif rtf_token["text"]:
-            token_text = rtf_token["text"][fallback_bytes_left:]
-            fallback_bytes_left = max(0, fallback_bytes_left - len(rtf_token["text"]))
-            yield _decode_raw_text(token_text, text_encoding)
+                undecoded_bytes.append(int(token_match["hex"], 16))
+        elif token_match["text"]:
+            token_bytes = token_match["text"][remaining_fallback_bytes:]
+            remaining_fallback_bytes = max(0, remaining_fallback_bytes - len(token_match["text"]))
+            yield _decode_unescaped_text(token_bytes, text_encoding)
         elif control_word:
-            yield _TEXT_BY_BREAK_WORD.get(control_word, "")
-        elif rtf_token["symbol"]:
-            yield _TEXT_BY_SYMBOL.get(rtf_token["symbol"].decode("latin-1"), "")
-    if raw_bytes:
-        yield raw_bytes.decode(text_encoding, "replace")
+            yield _TEXT_BY_CONTROL_WORD.get(control_word, "")
+        elif token_match["symbol"]:
+            yield _TEXT_BY_CONTROL_SYMBOL.get(token_match["symbol"].decode("latin-1"), "")
+    if undecoded_bytes:
+        yield undecoded_bytes.decode(text_encoding, "replace")
 
 
-def _decode_raw_text(text_bytes: bytes, text_encoding: str) -> str:
+def _decode_unescaped_text(text_bytes: bytes, text_encoding: str) -> str:
     """Return text that is not escaped: by the rules it is ASCII, and some programs write UTF-8."""
     try:
         return text_bytes.decode("utf-8")
@@ -150,17 +150,17 @@ def _decode_raw_text(text_bytes: bytes, text_encoding: str) -> str:
         return text_bytes.decode(text_encoding, "replace")
 
 
-def _iterate_tokens(file_bytes: bytes) -> Iterator[re.Match[bytes]]:
+def _iterate_token_matches(file_bytes: bytes) -> Iterator[re.Match[bytes]]:
     byte_offset = 0
-    while rtf_token := _RTF_TOKEN_PATTERN.match(file_bytes, byte_offset):
-        yield rtf_token
-        byte_offset = rtf_token.end()
-        if rtf_token["word"] == b"bin":
+    while token_match := _RTF_TOKEN_PATTERN.match(file_bytes, byte_offset):
+        yield token_match
+        byte_offset = token_match.end()
+        if token_match["word"] == b"bin":
             # So many bytes of data follow, which may look like anything.
-            byte_offset += max(0, int(rtf_token["number"] or 0))
+            byte_offset += max(0, int(token_match["number"] or 0))
 
 
-def _decode_unicode(code_number: int) -> str:
+def _decode_unicode_number(code_number: int) -> str:
     """Return the character of a number that is written as a signed 16-bit one."""
     code_point = code_number % 0x10000
     # Halves of a pair are dropped later, as noise.

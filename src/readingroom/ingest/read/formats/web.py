@@ -9,10 +9,10 @@ from readingroom.ingest.read.formats.plain import decode_text
 from readingroom.ingest.read.page import RawPage
 from readingroom.ingest.read.reflow import PageBuilder
 
-_SKIPPED_ELEMENTS = frozenset(
+_SKIPPED_ELEMENT_TAGS = frozenset(
     ("script", "style", "head", "noscript", "template", "svg", "iframe", "object", "select")
 )
-_LEVEL_BY_HEADING_TAG = {f"h{level}": level for level in range(1, 7)}
+_LEVEL_BY_HEADING_TAG = {f"h{heading_level}": heading_level for heading_level in range(1, 7)}
 _BLOCK_TAGS = frozenset(
     """
     address article aside blockquote body caption dd details div dl dt fieldset figcaption figure
@@ -21,7 +21,7 @@ _BLOCK_TAGS = frozenset(
     """.split()  # noqa: SIM905 a list of this length is read as words
 )
 _CELL_TAGS = frozenset(("td", "th"))
-_READ_ATTRIBUTES = ("hidden", "style")
+_KEPT_ATTRIBUTE_NAMES = ("hidden", "style")
 _CHARSET_SEARCH_BYTES = 2048
 
 
@@ -48,16 +48,18 @@ def _parse_html(html_source: bytes | str) -> Any:
         html_source = decode_text(html_source)
     if isinstance(html_source, str):
         html_source = html_source.encode("utf-8", "replace")
-        html_parser = etree.HTMLParser(encoding="utf-8", no_network=True, target=_TreeMaker())
+        html_parser = etree.HTMLParser(
+            encoding="utf-8", no_network=True, target=_ElementTreeMaker()
+        )
     else:
-        html_parser = etree.HTMLParser(no_network=True, target=_TreeMaker())
+        html_parser = etree.HTMLParser(no_network=True, target=_ElementTreeMaker())
     try:
         return etree.fromstring(html_source, html_parser) if html_source.strip() else None
     except (etree.XMLSyntaxError, ValueError, LookupError) as error:
         raise Refusal("extraction_failed", "The HTML cannot be parsed") from error
 
 
-class _TreeMaker:
+class _ElementTreeMaker:
     """Makes the elements of a page, with no attribute but those that hide them.
 
     Given all attributes of a tag, lxml takes time by the square of their number.
@@ -70,7 +72,7 @@ class _TreeMaker:
     def start(self, tag: str, attributes: Any) -> None:
         kept_attributes = {
             attribute_name: attributes[attribute_name]
-            for attribute_name in _READ_ATTRIBUTES
+            for attribute_name in _KEPT_ATTRIBUTE_NAMES
             if attribute_name in attributes
         }
         self._tree_builder.start(tag, kept_attributes)
@@ -100,20 +102,20 @@ class _HtmlWriter:
 
     def write_element(self, html_root: Any) -> None:
         tree_walker = etree.iterwalk(html_root, events=("start", "end"))  # without recursion
-        for walk_event, walked_element in tree_walker:
+        for walk_event_name, walked_element in tree_walker:
             is_hidden = _is_hidden(walked_element)
-            if walk_event == "end":
+            if walk_event_name == "end":
                 if not is_hidden:
                     self._end_element(walked_element)
                 # What follows a hidden element is seen.
                 self._text_pieces.append(
-                    _collapse_line_breaks(walked_element.getparent(), walked_element.tail)
+                    _replace_line_breaks(walked_element.getparent(), walked_element.tail)
                 )
             elif is_hidden:
                 tree_walker.skip_subtree()
             else:
                 self._start_element(walked_element)
-                self._text_pieces.append(_collapse_line_breaks(walked_element, walked_element.text))
+                self._text_pieces.append(_replace_line_breaks(walked_element, walked_element.text))
         self._end_block()
 
     def _start_element(self, element: Any) -> None:
@@ -156,13 +158,13 @@ class _HtmlWriter:
 def _is_hidden(element: Any) -> bool:
     style_text = (element.get("style") or "").replace(" ", "").lower()
     return (
-        element.tag in _SKIPPED_ELEMENTS
+        element.tag in _SKIPPED_ELEMENT_TAGS
         or "hidden" in element.attrib
         or "display:none" in style_text
     )
 
 
-def _collapse_line_breaks(parent_element: Any, raw_text: str | None) -> str:
+def _replace_line_breaks(parent_element: Any, raw_text: str | None) -> str:
     """Return text as HTML shows it: line breaks are blanks, but for preformatted text."""
     if not raw_text:
         return ""

@@ -15,7 +15,7 @@ from readingroom.bases.federal.formats.parts.xml import (
     parse_iso_date,
     strip_html,
 )
-from readingroom.bases.federal.schema.congress import BILL_LABELS, get_first_day
+from readingroom.bases.federal.schema.congress import BILL_LABELS, get_first_day_of_congress
 from readingroom.bases.federal.schema.entries import (
     RecordLink,
 )
@@ -51,7 +51,7 @@ _HOUSE_CALENDARS_BY_LETTER = {
     "P": "Private Calendar",
     "D": "Discharge Calendar",
 }
-_COUNTED_LISTS = (
+_COUNTED_LIST_PATHS = (
     ("cosponsors", "cosponsors/item", "countIncludingWithdrawnCosponsors"),
     ("actions", "actions/actions/item", "count"),
 )
@@ -79,12 +79,14 @@ def build_vote_links(
     Several actions may tell of one: what stands in a field comes before what only words say.
     """
     flagged_actions = zip(map(_has_recorded_votes, action_elements), bill_actions, strict=True)
-    for is_recorded, bill_action in sorted(flagged_actions, key=lambda pair: not pair[0]):
-        stating_field = "recordedVotes" if is_recorded else "text"
+    for is_recorded, bill_action in sorted(
+        flagged_actions, key=lambda flagged_action: not flagged_action[0]
+    ):
+        stating_field_name = "recordedVotes" if is_recorded else "text"
         for vote_id in bill_action.votes:
             evidence_text = f"{bill_action.date} {bill_action.text}"[:MAX_EVIDENCE_CHARS]
             yield RecordLink(
-                LinkKind.VOTE, vote_id, f"actions/item/{stating_field}: {evidence_text}"
+                LinkKind.VOTE, vote_id, f"actions/item/{stating_field_name}: {evidence_text}"
             )
 
 
@@ -92,11 +94,13 @@ def find_cited_reports(
     bill_element: Element, bill_actions: Iterable[BillAction]
 ) -> Iterator[tuple[str, str]]:
     """The reports on a bill as they are cited, each with what says so."""
-    citation_texts = _get_texts(bill_element.iterfind("committeeReports/committeeReport/citation"))
-    for citation in citation_texts:
-        yield citation, f"committeeReports/committeeReport: {citation}"
+    report_citations = _list_element_texts(
+        bill_element.iterfind("committeeReports/committeeReport/citation")
+    )
+    for report_citation in report_citations:
+        yield report_citation, f"committeeReports/committeeReport: {report_citation}"
     # Only where the fields are empty: they are the better evidence.
-    for bill_action in bill_actions if not citation_texts else ():
+    for bill_action in bill_actions if not report_citations else ():
         if report_match := _REPORT_CITATION_PATTERN.search(bill_action.text):
             evidence_text = f"{bill_action.date} {bill_action.text}"[:MAX_EVIDENCE_CHARS]
             yield (
@@ -105,87 +109,89 @@ def find_cited_reports(
             )
 
 
-def require_text(element: Element, *element_paths: str) -> str:
+def require_text(element: Element, *xml_paths: str) -> str:
     """Return a value that identifies the record. Raise `ValueError` if the file has none."""
-    for xml_path in element_paths:
+    for xml_path in xml_paths:
         if element_text := find_text(element, xml_path):
             return element_text
-    raise ValueError(f"no <{element_paths[0]}> in this file")
+    raise ValueError(f"no <{xml_paths[0]}> in this file")
 
 
-def drop_empty_values(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
+def drop_empty_values(values_by_facet: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
     return {
         facet_name: [facet_value for facet_value in facet_values if facet_value]
-        for facet_name, facet_values in facets.items()
+        for facet_name, facet_values in values_by_facet.items()
     }
 
 
-def _get_texts(text_elements: Iterable[Element]) -> list[str]:
-    return [element_text for element in text_elements if (element_text := find_text(element))]
+def _list_element_texts(text_elements: Iterable[Element]) -> list[str]:
+    return [
+        element_text for text_element in text_elements if (element_text := find_text(text_element))
+    ]
 
 
-def _index_children_by_tag(parent_element: Element) -> dict[str, Element]:
+def _index_child_elements_by_tag(parent_element: Element) -> dict[str, Element]:
     """Return the first child of each name: cheaper than a search for every name."""
     return {child_element.tag: child_element for child_element in reversed(parent_element)}
 
 
 def parse_person(person_element: Element) -> Person:
-    return Person(**_parse_person_fields(_index_children_by_tag(person_element)))
+    return Person(**_parse_person_fields(_index_child_elements_by_tag(person_element)))
 
 
-def _parse_person_fields(children_by_tag: Mapping[str, Element]) -> dict[str, Any]:
+def _parse_person_fields(child_by_tag: Mapping[str, Element]) -> dict[str, Any]:
     printed_name = (
-        find_text(children_by_tag.get("fullName")) or find_text(children_by_tag.get("name")) or ""
+        find_text(child_by_tag.get("fullName")) or find_text(child_by_tag.get("name")) or ""
     )
     # Where a file has no fields for party, state and district, the name has them: [D-NC-12].
     affiliation = parse_affiliation(printed_name)
     return {
-        "bioguide_id": find_text(children_by_tag.get("bioguideId")),
+        "bioguide_id": find_text(child_by_tag.get("bioguideId")),
         "name": format_name(printed_name),
-        "party": find_text(children_by_tag.get("party")) or affiliation["party"],
-        "state": find_text(children_by_tag.get("state")) or affiliation["state"],
-        "district": find_text(children_by_tag.get("district")) or affiliation["district"],
+        "party": find_text(child_by_tag.get("party")) or affiliation["party"],
+        "state": find_text(child_by_tag.get("state")) or affiliation["state"],
+        "district": find_text(child_by_tag.get("district")) or affiliation["district"],
     }
 
 
 def parse_cosponsor(cosponsor_element: Element) -> Cosponsor:
-    children_by_tag = _index_children_by_tag(cosponsor_element)
+    child_by_tag = _index_child_elements_by_tag(cosponsor_element)
     return Cosponsor(
-        **_parse_person_fields(children_by_tag),
-        sponsored_at=parse_iso_date(find_text(children_by_tag.get("sponsorshipDate"))),
+        **_parse_person_fields(child_by_tag),
+        sponsored_at=parse_iso_date(find_text(child_by_tag.get("sponsorshipDate"))),
         # The files have Python's spelling of a boolean.
-        original=find_text(children_by_tag.get("isOriginalCosponsor")) == "True",
-        withdrawn_at=parse_iso_date(find_text(children_by_tag.get("sponsorshipWithdrawnDate"))),
+        original=find_text(child_by_tag.get("isOriginalCosponsor")) == "True",
+        withdrawn_at=parse_iso_date(find_text(child_by_tag.get("sponsorshipWithdrawnDate"))),
     )
 
 
 def parse_action(action_element: Element, congress: int) -> BillAction:
-    children_by_tag = _index_children_by_tag(action_element)
-    action_date = parse_iso_date(find_text(children_by_tag.get("actionDate"))) or ""
-    action_text = find_text(children_by_tag.get("text")) or ""
+    child_by_tag = _index_child_elements_by_tag(action_element)
+    action_date = parse_iso_date(find_text(child_by_tag.get("actionDate"))) or ""
+    action_text = find_text(child_by_tag.get("text")) or ""
     recorded_vote_ids = [
         vote_id
-        for vote_element in children_by_tag.get("recordedVotes", ())
+        for vote_element in child_by_tag.get("recordedVotes", ())
         for vote_id in parse_vote_ids(vote_element)
     ]
     return BillAction(
         date=action_date,
-        time=find_text(children_by_tag.get("actionTime")),
+        time=find_text(child_by_tag.get("actionTime")),
         text=action_text,
-        type=find_text(children_by_tag.get("type")),
-        code=find_text(children_by_tag.get("actionCode")),
+        type=find_text(child_by_tag.get("type")),
+        code=find_text(child_by_tag.get("actionCode")),
         committees=[
             make_committee_id(committee_code)
-            for committee_code in _list_committee_codes(children_by_tag)
+            for committee_code in _list_committee_codes(child_by_tag)
         ],
         votes=recorded_vote_ids or list(_find_roll_call_ids(action_text, action_date, congress)),
     )
 
 
-def _list_committee_codes(children_by_tag: Mapping[str, Element]) -> list[str]:
-    committee_elements = [*children_by_tag.get("committees", ())]
-    if "committee" in children_by_tag:
-        committee_elements.append(children_by_tag["committee"])
+def _list_committee_codes(child_by_tag: Mapping[str, Element]) -> list[str]:
+    committee_elements = [*child_by_tag.get("committees", ())]
+    if "committee" in child_by_tag:
+        committee_elements.append(child_by_tag["committee"])
     return [
         committee_code
         for committee_element in committee_elements
@@ -198,7 +204,7 @@ def _find_roll_call_ids(action_text: str, action_date: str, congress: int) -> It
     if not action_date:
         return
     # The words name no session. The first is that of the year in which the Congress began.
-    session_number = 1 if int(action_date[:4]) <= get_first_day(congress).year else 2
+    session_number = 1 if int(action_date[:4]) <= get_first_day_of_congress(congress).year else 2
     for house_vote_number, senate_vote_number in _ROLL_CALL_PATTERN.findall(action_text):
         yield make_vote_id(
             "house" if house_vote_number else "senate",
@@ -249,14 +255,14 @@ def parse_committees(bill_element: Element) -> Iterator[BillCommittee]:
                     id=make_committee_id(committee_code),
                     name=find_text(committee_or_subcommittee, "name") or committee_code,
                     chamber=parse_chamber(chamber_name),
-                    activities=_get_texts(
+                    activities=_list_element_texts(
                         committee_or_subcommittee.iterfind("activities/item/name")
                     ),
-                    dated_activities=list(_parse_activities(committee_or_subcommittee)),
+                    dated_activities=list(_parse_committee_activities(committee_or_subcommittee)),
                 )
 
 
-def _parse_activities(committee_element: Element) -> Iterator[CommitteeActivity]:
+def _parse_committee_activities(committee_element: Element) -> Iterator[CommitteeActivity]:
     for activity_element in committee_element.iterfind("activities/item"):
         if activity_name := find_text(activity_element, "name"):
             yield CommitteeActivity(
@@ -267,34 +273,35 @@ def _parse_activities(committee_element: Element) -> Iterator[CommitteeActivity]
 def parse_calendar_numbers(bill_element: Element) -> Iterator[CalendarNumber]:
     """`U00125` is number 125 of the Union Calendar; the Senate's has a name and a number."""
     for calendar_element in bill_element.iterfind("calendarNumbers/item"):
-        name_and_number = [
+        calendar_name_and_number = [
             find_text(calendar_element, "calendar"),
             find_text(calendar_element, "number"),
         ]
-        house_match = next(
+        house_calendar_match = next(
             filter(
                 None,
                 (
-                    _HOUSE_CALENDAR_PATTERN.fullmatch(stated_text or "")
-                    for stated_text in name_and_number
+                    _HOUSE_CALENDAR_PATTERN.fullmatch(calendar_text or "")
+                    for calendar_text in calendar_name_and_number
                 ),
             ),
             None,
         )
-        if house_match:
+        if house_calendar_match:
             yield CalendarNumber(
-                calendar=_HOUSE_CALENDARS_BY_LETTER[house_match[1]], number=int(house_match[2])
+                calendar=_HOUSE_CALENDARS_BY_LETTER[house_calendar_match[1]],
+                number=int(house_calendar_match[2]),
             )
-        elif name_and_number[0]:
-            number_text = name_and_number[1] or ""
+        elif calendar_name_and_number[0]:
+            number_text = calendar_name_and_number[1] or ""
             calendar_number = int(number_text) if number_text.isdecimal() else None
-            yield CalendarNumber(calendar=name_and_number[0], number=calendar_number)
+            yield CalendarNumber(calendar=calendar_name_and_number[0], number=calendar_number)
 
 
 def describe_miscounted_lists(record_element: Element, record_label: str) -> Iterator[str]:
     """Yield which lists of a bill or an amendment are shorter than the count in the same file."""
-    for list_name, list_path, count_name in _COUNTED_LISTS:
-        stated_count = find_text(record_element, f"{list_name}/{count_name}") or ""
+    for list_name, list_path, count_tag in _COUNTED_LIST_PATHS:
+        stated_count = find_text(record_element, f"{list_name}/{count_tag}") or ""
         listed_count = len(record_element.findall(list_path))
         if stated_count.isdecimal() and int(stated_count) > listed_count:
             yield (
@@ -314,13 +321,13 @@ def count_cosponsors(record_element: Element, cosponsors: Sequence[Cosponsor]) -
     return sum(cosponsor.withdrawn_at is None for cosponsor in cosponsors)
 
 
-def parse_subjects(bill_element: Element) -> Iterator[str]:
+def parse_subject_names(bill_element: Element) -> Iterator[str]:
     for subject_path in (
         "subjects/legislativeSubjects/item/name",
         "subjects/billSubjects/legislativeSubjects/item/name",
         "subjects/billSubjects/otherSubjects/item/name",
     ):
-        yield from _get_texts(bill_element.iterfind(subject_path))
+        yield from _list_element_texts(bill_element.iterfind(subject_path))
 
 
 def parse_summaries(bill_element: Element) -> Iterator[BillSummary]:
@@ -361,17 +368,20 @@ def parse_text_versions(bill_element: Element) -> list[TextVersion]:
 
 
 def parse_related_bills(bill_element: Element) -> Iterator[RelatedBill]:
-    for related_element in bill_element.iterfind("relatedBills/item"):
+    for related_bill_element in bill_element.iterfind("relatedBills/item"):
         congress, bill_type, bill_number = (
-            find_text(related_element, field_name) for field_name in ("congress", "type", "number")
+            find_text(related_bill_element, field_name)
+            for field_name in ("congress", "type", "number")
         )
         bill_type = re.sub(r"[.\s]", "", bill_type or "").lower()  # the oldest files write `H.Res.`
         if congress and bill_number and bill_type in BILL_LABELS:
             yield RelatedBill(
                 id=make_bill_id(congress, bill_type, bill_number),
-                title=find_text(related_element, "title")
-                or find_text(related_element, "latestTitle"),
-                relationships=_get_texts(related_element.iterfind("relationshipDetails/item/type")),
+                title=find_text(related_bill_element, "title")
+                or find_text(related_bill_element, "latestTitle"),
+                relationships=_list_element_texts(
+                    related_bill_element.iterfind("relationshipDetails/item/type")
+                ),
             )
 
 
@@ -390,9 +400,10 @@ def parse_cost_estimate(estimate_element: Element) -> CostEstimate:
     )
 
 
-def parse_amended_id(amendment_element: Element) -> str | None:
-    amended_element = amendment_element.find("amendedAmendment")
+def parse_amended_amendment_id(amendment_element: Element) -> str | None:
+    amended_amendment_element = amendment_element.find("amendedAmendment")
     id_parts = [
-        find_text(amended_element, field_name) for field_name in ("congress", "type", "number")
+        find_text(amended_amendment_element, field_name)
+        for field_name in ("congress", "type", "number")
     ]
     return make_amendment_id(*[id_part or "" for id_part in id_parts]) if all(id_parts) else None

@@ -46,12 +46,12 @@ def parse_preface(dated_actions: list[tuple[str | None, Element]]) -> PrintedPre
         sponsor_element = action_element.find(".//sponsor")
         is_introduction = _INTRODUCED_PATTERN.search(action_text) is not None
         if is_introduction and sponsor_element is not None and not printed_preface.sponsors:
-            printed_preface.sponsors.append(Person(**_parse_member(sponsor_element)))
+            printed_preface.sponsors.append(Person(**_parse_member_fields(sponsor_element)))
             printed_preface.introduced_at = action_date
         for cosponsor_element in action_element.iter("cosponsor"):
             printed_preface.cosponsors.append(
                 Cosponsor(
-                    **_parse_member(cosponsor_element),
+                    **_parse_member_fields(cosponsor_element),
                     sponsored_at=action_date,
                     original=is_introduction,
                 )
@@ -69,23 +69,24 @@ def find_short_titles(bill_element: Element) -> list[str]:
     ]
     return list(
         dict.fromkeys(
-            short_title for _, short_title in sorted(ranked_titles, key=lambda pair: pair[0])
+            short_title
+            for _, short_title in sorted(ranked_titles, key=lambda ranked_title: ranked_title[0])
         )
     )
 
 
-def _parse_member(member_element: Element) -> dict[str, Any]:
+def _parse_member_fields(sponsor_element: Element) -> dict[str, Any]:
     """`Mr. Lawson of Florida`, with the id that the House or the Senate gave the member."""
-    printed_name = _HONORIFIC_PATTERN.sub("", find_text(member_element) or "")
+    printed_name = _HONORIFIC_PATTERN.sub("", find_text(sponsor_element) or "")
     state_match = _OF_STATE_PATTERN.search(printed_name)
     state_code = (
-        load_vocabulary().codes_by_state_words.get(tuple(state_match[1].lower().split()))
+        load_vocabulary().code_by_state_words.get(tuple(state_match[1].lower().split()))
         if state_match
         else None
     )
     return {
-        "bioguide_id": member_element.get("bioGuideId"),
-        "lis_id": member_element.get("senateId"),
+        "bioguide_id": sponsor_element.get("bioGuideId"),
+        "lis_id": sponsor_element.get("senateId"),
         "name": _OF_STATE_PATTERN.sub("", printed_name) if state_code else printed_name,
         "state": state_code,
     }
@@ -103,9 +104,9 @@ def _add_committees(
         activity_name = "Referred to"
     else:
         return
-    for committee_id, committee_name in _find_committees(action_element):
+    for committee_id, committee_name in _find_committee_ids_and_names(action_element):
         dated_activity = CommitteeActivity(name=activity_name, date=action_date)
-        known_committee = next(
+        existing_committee = next(
             (
                 bill_committee
                 for bill_committee in bill_committees
@@ -113,9 +114,9 @@ def _add_committees(
             ),
             None,
         )
-        if known_committee:
-            known_committee.activities.append(activity_name)
-            known_committee.dated_activities.append(dated_activity)
+        if existing_committee:
+            existing_committee.activities.append(activity_name)
+            existing_committee.dated_activities.append(dated_activity)
         else:
             chamber_name = parse_chamber(committee_id)
             bill_committees.append(
@@ -126,16 +127,18 @@ def _add_committees(
             )  # fmt: skip
 
 
-def _find_committees(action_element: Element) -> Iterator[tuple[str, str]]:
+def _find_committee_ids_and_names(action_element: Element) -> Iterator[tuple[str, str]]:
     for committee_element in action_element.iter("committee"):
         committee_code, committee_name = (
             committee_element.get("committeeId") or "",
             find_text(committee_element) or "",
         )
-        if house_match := _HOUSE_COMMITTEE_CODE_PATTERN.fullmatch(committee_code):
-            parent_code = _SELECT_COMMITTEE_BY_CODE.get(house_match[1], f"HS{house_match[1]}")
+        if house_code_match := _HOUSE_COMMITTEE_CODE_PATTERN.fullmatch(committee_code):
+            parent_code = _SELECT_COMMITTEE_BY_CODE.get(
+                house_code_match[1], f"HS{house_code_match[1]}"
+            )
             yield (
-                make_committee_id(f"{parent_code}{house_match[2]}"),
+                make_committee_id(f"{parent_code}{house_code_match[2]}"),
                 _spell_committee_name(committee_name),
             )
         elif committee_code.startswith(("S", "J")) and len(committee_code) == 6:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
-from readingroom.bases.federal.schema.congress import get_first_day
+from readingroom.bases.federal.schema.congress import get_first_day_of_congress
 from readingroom.bases.federal.schema.records import BillAction, BillOutcome, BillStage
 
 # What the Library of Congress calls these steps. The words stand in files that have no codes.
@@ -62,7 +62,7 @@ def determine_progress(
     as_of: str | None,
 ) -> BillProgress:
     """Return how far a bill came by its actions, as of the day of its file."""
-    first_day_by_step = _find_first_days(bill_actions) | {"introduced": introduced_at or ""}
+    first_day_by_step = _find_first_day_by_step(bill_actions) | {"introduced": introduced_at or ""}
     bill_stage = _determine_stage(first_day_by_step.keys(), has_law)
     step_days = (first_day_by_step.get(stage_step) for stage_step in _STEPS_BY_STAGE[bill_stage])
     reached_at = max(filter(None, step_days), default=None)
@@ -78,18 +78,18 @@ def get_stage_of_version(version_code: str) -> BillStage:
     return _STAGE_BY_VERSION_CODE.get(version_code.rstrip("0123456789"), "introduced")
 
 
-def _find_first_days(bill_actions: Iterable[BillAction]) -> dict[str, str]:
+def _find_first_day_by_step(bill_actions: Iterable[BillAction]) -> dict[str, str]:
     """Return the first day of each step that the actions name."""
     first_day_by_step: dict[str, str] = {}
     for bill_action in bill_actions:
-        for stage_step in _find_steps(bill_action):
+        for stage_step in _find_steps_in_action(bill_action):
             first_day_by_step[stage_step] = min(
                 filter(None, (first_day_by_step.get(stage_step), bill_action.date)), default=""
             )
     return first_day_by_step
 
 
-def _find_steps(bill_action: BillAction) -> Iterable[str]:
+def _find_steps_in_action(bill_action: BillAction) -> Iterable[str]:
     action_code, action_text = bill_action.code or "", bill_action.text
     if action_code in _REPORTED_ACTION_CODES or _REPORTED_TEXT_PATTERN.match(action_text):
         yield "reported"
@@ -132,5 +132,5 @@ def _determine_outcome(
     if needed_chambers and needed_chambers <= reached_steps:
         return "adopted"
     # What is not done when a Congress ends is done no more; an older file cannot know.
-    end_day = get_first_day(congress + 1).isoformat()
-    return "died" if as_of and as_of >= end_day else "pending"
+    next_congress_start_day = get_first_day_of_congress(congress + 1).isoformat()
+    return "died" if as_of and as_of >= next_congress_start_day else "pending"

@@ -33,14 +33,13 @@ BAD_FILE_ERRORS = (
 # A file is read as a whole, so this bounds the memory of a load. No official file is as large.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _IGNORED_SUFFIXES = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
-# Most formats show in their first lines; a loader that has to see more calls `FileStart.read`.
-_HEAD_BYTES = 4096
+# Most formats show in their first lines; a loader that has to see more calls `read_start`.
+_FIRST_BYTE_COUNT = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# What looks like an anchor: only a file that has one is parsed twice.
 _ZIP_MEMBER_PATH_PATTERN = re.compile(r"(.+?\.zip)!(.+)", re.I | re.S)
 
-ReadSibling = Callable[[str], bytes | None]
-HasSibling = Callable[[str], bool]
+SiblingReader = Callable[[str], bytes | None]
+SiblingCheck = Callable[[str], bool]
 
 
 def _has_no_sibling(sibling_name: str) -> bool:
@@ -59,8 +58,8 @@ class FileStart:
     read_bytes: Callable[[int], bytes]
 
     @cached_property
-    def head(self) -> bytes:
-        return self.read_start(_HEAD_BYTES)
+    def first_bytes(self) -> bytes:
+        return self.read_start(_FIRST_BYTE_COUNT)
 
     def read_start(self, max_bytes: int) -> bytes:
         """Return the first `max_bytes` bytes without byte order mark and Windows line ends."""
@@ -73,13 +72,13 @@ class RawFile:
 
     name: str
     data: bytes
-    read_sibling: ReadSibling
-    has_sibling: HasSibling = _has_no_sibling
+    read_sibling: SiblingReader
+    has_sibling: SiblingCheck = _has_no_sibling
     file_date: str | None = None
     """The day it was found to be the newest at its publisher, if it was fetched from there."""
 
     @property
-    def start(self) -> FileStart:
+    def file_start(self) -> FileStart:
         return FileStart(self.name, lambda max_bytes: self.data[:max_bytes])
 
     @cached_property
@@ -97,8 +96,8 @@ class FileRef:
     """As the folder or the zip states it; a zip may state less than there is."""
     read_bytes: Callable[[int], bytes]
     """Return at most so many bytes of the file, or raise one of `BAD_FILE_ERRORS`."""
-    read_sibling: ReadSibling
-    has_sibling: HasSibling = _has_no_sibling
+    read_sibling: SiblingReader
+    has_sibling: SiblingCheck = _has_no_sibling
     file_date: str | None = None
 
     def read_file(self) -> RawFile:
@@ -106,15 +105,17 @@ class FileRef:
         file_bytes = b"" if self.size > MAX_FILE_BYTES else self.read_bytes(MAX_FILE_BYTES + 1)
         if max(self.size, len(file_bytes)) > MAX_FILE_BYTES:
             raise OversizedFile(f"larger than {MAX_FILE_BYTES // 1024 // 1024} MB")
-        return RawFile(self._name, file_bytes, self.read_sibling, self.has_sibling, self.file_date)
+        return RawFile(
+            self._file_name, file_bytes, self.read_sibling, self.has_sibling, self.file_date
+        )
 
     @property
-    def start(self) -> FileStart:
+    def file_start(self) -> FileStart:
         """The beginning, read when a loader looks at it."""
-        return FileStart(self._name, self.read_bytes)
+        return FileStart(self._file_name, self.read_bytes)
 
     @property
-    def _name(self) -> str:
+    def _file_name(self) -> str:
         _, member_name = split_zip_member(self.path) or ("", self.path)
         return Path(member_name).name
 
@@ -127,12 +128,12 @@ def find_files(given_paths: Iterable[Path], file_date: str | None = None) -> Ite
     """
     for given_path in given_paths:
         for file_ref in (
-            _find_in_folder(given_path) if given_path.is_dir() else _find_at(given_path)
+            _find_files_in_folder(given_path) if given_path.is_dir() else _find_files_at(given_path)
         ):
             yield replace(file_ref, file_date=file_date) if file_date else file_ref
 
 
-def find_pdfs(given_paths: Iterable[Path]) -> Iterator[str]:
+def find_pdf_paths(given_paths: Iterable[Path]) -> Iterator[str]:
     """Yield every PDF in these folders and zips: no loader reads one unless another file names it.
 
     A PDF that was named by itself is not among them: `find_files` yields it.
@@ -172,7 +173,7 @@ def escape_undecodable(path_or_name: str | Path) -> str:
     return str(path_or_name).encode("utf-8", "backslashreplace").decode()
 
 
-def _find_in_folder(folder_path: Path) -> Iterator[FileRef]:
+def _find_files_in_folder(folder_path: Path) -> Iterator[FileRef]:
     # Without a callback os.walk silently passes over folders that it may not read.
     walk_errors: list[OSError] = []
     file_paths = [
@@ -183,34 +184,34 @@ def _find_in_folder(folder_path: Path) -> Iterator[FileRef]:
     # Sorted, so that two loads of a folder write the same rows in the same order.
     for file_path in sorted(file_path for file_path in file_paths if file_path.is_file()):
         if file_path.suffix.lower() not in _IGNORED_SUFFIXES:
-            yield from _find_at(file_path)
+            yield from _find_files_at(file_path)
     for error in walk_errors:
-        yield _make_unreadable(error.filename, error)
+        yield _make_unreadable_file_ref(error.filename, error)
 
 
-def _find_at(file_path: Path) -> Iterator[FileRef]:
+def _find_files_at(file_path: Path) -> Iterator[FileRef]:
     if file_path.suffix.lower() == ".zip":
-        yield from _find_in_zip(file_path)
+        yield from _find_files_in_zip(file_path)
         return
     try:
         file_size = file_path.stat().st_size
     except OSError as error:
-        yield _make_unreadable(file_path, error)
+        yield _make_unreadable_file_ref(file_path, error)
     else:
         yield FileRef(
             escape_undecodable(file_path),
             file_size,
-            partial(_read_path, file_path),
+            partial(_read_file_bytes, file_path),
             partial(_read_sibling, file_path),
             partial(_has_sibling, file_path),
         )
 
 
-def _find_in_zip(zip_path: Path) -> Iterator[FileRef]:
+def _find_files_in_zip(zip_path: Path) -> Iterator[FileRef]:
     try:
         zip_members = _open_zip(*_read_zip_cache_key(zip_path)).infolist()
     except BAD_FILE_ERRORS as error:
-        yield _make_unreadable(zip_path, error)
+        yield _make_unreadable_file_ref(zip_path, error)
         return
     for zip_member in sorted(zip_members, key=lambda zip_member: zip_member.filename):
         is_ignored = Path(zip_member.filename).suffix.lower() in _IGNORED_SUFFIXES
@@ -220,7 +221,7 @@ def _find_in_zip(zip_path: Path) -> Iterator[FileRef]:
             yield FileRef(member_path, zip_member.file_size, read_member, _read_no_sibling)
 
 
-def _make_unreadable(file_path: str | Path, error: Exception) -> FileRef:
+def _make_unreadable_file_ref(file_path: str | Path, error: Exception) -> FileRef:
     """A file that fails when its turn comes, so that it is reported like any other."""
     return FileRef(
         escape_undecodable(file_path), 0, partial(_raise_read_error, error), _read_no_sibling
@@ -235,14 +236,14 @@ def _read_no_sibling(sibling_name: str) -> None:
     return None
 
 
-def _read_path(file_path: Path, max_bytes: int) -> bytes:
-    file_status = file_path.stat()
+def _read_file_bytes(file_path: Path, max_bytes: int) -> bytes:
+    file_stat = file_path.stat()
     # Opening a named pipe would wait for somebody to write into it.
-    if not stat.S_ISREG(file_status.st_mode):
+    if not stat.S_ISREG(file_stat.st_mode):
         raise ValueError("neither a file nor a folder; save its contents as a file first")
-    with file_path.open("rb") as open_file:
+    with file_path.open("rb") as file_stream:
         # Python reserves as much memory as it is asked to read.
-        return open_file.read(max_bytes) if max_bytes < file_status.st_size else open_file.read()
+        return file_stream.read(max_bytes) if max_bytes < file_stat.st_size else file_stream.read()
 
 
 def _read_sibling(file_path: Path, sibling_name: str) -> bytes | None:

@@ -33,8 +33,8 @@ _LAW_PATTERN = re.compile(
 _QUOTED_CHARS_PER_SIDE = 80
 
 
-def find_bills(
-    whole_text: str, congress: int, link_kind: LinkKind, field_name: str
+def find_bill_links(
+    whole_text: str, congress: int, link_kind: LinkKind, field_label: str
 ) -> Iterator[RecordLink]:
     """Yield the bills that a text names; of this Congress, unless the text states another."""
     for bill_match in _BILL_PATTERN.finditer(whole_text):
@@ -45,15 +45,17 @@ def find_bills(
         yield RecordLink(
             link_kind,
             bill_id,
-            f"{field_name}: {_quote_mention(whole_text, bill_match)}{assumption_note}",
+            f"{field_label}: {_quote_mention(whole_text, bill_match)}{assumption_note}",
         )
 
 
-def find_laws(whole_text: str, link_kind: LinkKind, field_name: str) -> Iterator[RecordLink]:
+def find_law_links(whole_text: str, link_kind: LinkKind, field_label: str) -> Iterator[RecordLink]:
     for law_match in _LAW_PATTERN.finditer(whole_text):
         quoted_text = fold_dashes(_quote_mention(whole_text, law_match))
         yield RecordLink(
-            link_kind, make_law_id(f"{law_match[1]}-{law_match[2]}"), f"{field_name}: {quoted_text}"
+            link_kind,
+            make_law_id(f"{law_match[1]}-{law_match[2]}"),
+            f"{field_label}: {quoted_text}",
         )
 
 

@@ -21,7 +21,7 @@ class PdfText:
     """The text of a PDF, or why it has none."""
 
     text: str
-    problem: str | None = None
+    problem_text: str | None = None
 
 
 def read_pdf_texts(pdf_contents: Sequence[bytes]) -> list[PdfText]:
@@ -37,12 +37,12 @@ async def _read_all_pdfs(pdf_contents: Sequence[bytes]) -> list[PdfText]:
     confined_reader = ConfinedReader(_READING_LIMITS)
     pdf_texts = [PdfText("")] * len(pdf_contents)
 
-    async def fill_text(pdf_index: int) -> None:
+    async def read_text_at(pdf_index: int) -> None:
         pdf_texts[pdf_index] = await _read_pdf(confined_reader, pdf_contents[pdf_index])
 
     async with anyio.create_task_group() as task_group:
         for pdf_index in range(len(pdf_contents)):
-            task_group.start_soon(fill_text, pdf_index)
+            task_group.start_soon(read_text_at, pdf_index)
     return pdf_texts
 
 
@@ -55,5 +55,7 @@ async def _read_pdf(confined_reader: ConfinedReader, pdf_content: bytes) -> PdfT
             )
         except KnowledgeError as error:
             return PdfText("", error.message)
-    pdf_text = read_result.text if isinstance(read_result, Document) else ""
-    return PdfText(pdf_text, None if pdf_text.strip() else "it has no text, only pictures of pages")
+    plain_text = read_result.text if isinstance(read_result, Document) else ""
+    return PdfText(
+        plain_text, None if plain_text.strip() else "it has no text, only pictures of pages"
+    )

@@ -85,7 +85,7 @@ def build_legislator_stub(named_person: Person, file_stamp: FileStamp) -> Parsed
             file_stamp, url=url, org=BIOGUIDE_PUBLISHER, cite=named_person.name, published_at=None
         ),
     )
-    return ParsedRecord(legislator_record, partial=True, names=(named_person.name,))
+    return ParsedRecord(legislator_record, is_partial=True, names=(named_person.name,))
 
 
 def build_committee_stub(
@@ -109,10 +109,10 @@ def build_committee_stub(
             published_at=None,
         ),
     )
-    return ParsedRecord(committee_record, partial=True, names=(committee_name,))
+    return ParsedRecord(committee_record, is_partial=True, names=(committee_name,))
 
 
-def build_office(
+def build_office_record(
     office_id: str,
     bioguide_id: str,
     file_stamp: FileStamp,

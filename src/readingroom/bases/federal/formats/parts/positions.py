@@ -53,42 +53,44 @@ class StatedPosition:
     """The position of a statement, and the words that say so."""
 
     position: PolicyPosition
-    evidence: str | None = None
+    evidence_text: str | None = None
 
 
 def find_position(statement_text: str) -> StatedPosition:
     """Return the position that the words of a statement take, `unknown` where they take none."""
-    spaced_text = " ".join(statement_text.split())
+    collapsed_text = " ".join(statement_text.split())
     support_match = (
-        _SUPPORTS_PATTERN.search(spaced_text)
-        or _URGES_PATTERN.search(spaced_text)
-        or _RECOMMENDS_SIGNING_PATTERN.search(spaced_text)
+        _SUPPORTS_PATTERN.search(collapsed_text)
+        or _URGES_PATTERN.search(collapsed_text)
+        or _RECOMMENDS_SIGNING_PATTERN.search(collapsed_text)
     )
-    oppose_match = _OPPOSES_PATTERN.search(spaced_text)
-    veto_match = _VETO_PATTERN.search(spaced_text)
-    if veto_match and _is_conditional(spaced_text, veto_match) and not oppose_match:
+    oppose_match = _OPPOSES_PATTERN.search(collapsed_text)
+    veto_match = _VETO_PATTERN.search(collapsed_text)
+    if veto_match and _is_veto_conditional(collapsed_text, veto_match) and not oppose_match:
         return StatedPosition("unknown")
     if veto_match and not support_match:
-        return StatedPosition("veto_threat", _quote_position(spaced_text, veto_match))
+        return StatedPosition("veto_threat", _quote_position(collapsed_text, veto_match))
     if support_match and not oppose_match and not veto_match:
-        return StatedPosition("supports", _quote_position(spaced_text, support_match))
+        return StatedPosition("supports", _quote_position(collapsed_text, support_match))
     if oppose_match and not support_match:
-        return StatedPosition("opposes", _quote_position(spaced_text, oppose_match))
+        return StatedPosition("opposes", _quote_position(collapsed_text, oppose_match))
     return StatedPosition("unknown")
 
 
-def _is_conditional(statement_text: str, veto_match: re.Match[str]) -> bool:
+def _is_veto_conditional(statement_text: str, veto_match: re.Match[str]) -> bool:
     """Whether a veto is announced for what the bill might be changed to."""
     return bool(
         _CHANGE_TO_BILL_PATTERN.search(
-            statement_text[_find_sentence_start(statement_text, veto_match) : veto_match.start()]
+            statement_text[
+                _find_sentence_start_offset(statement_text, veto_match) : veto_match.start()
+            ]
         )
     )
 
 
 def _quote_position(statement_text: str, position_match: re.Match[str]) -> str:
     """Return the words that say so, from the beginning of their sentence."""
-    start_offset = _find_sentence_start(statement_text, position_match)
+    start_offset = _find_sentence_start_offset(statement_text, position_match)
     quoted_text = statement_text[start_offset : start_offset + _MAX_EVIDENCE_CHARS]
     if position_match.end() > start_offset + _MAX_EVIDENCE_CHARS:
         quoted_text = statement_text[
@@ -97,9 +99,9 @@ def _quote_position(statement_text: str, position_match: re.Match[str]) -> str:
     return quoted_text.partition("*")[0].partition("EXECUTIVE OFFICE")[0].strip()
 
 
-def _find_sentence_start(statement_text: str, position_match: re.Match[str]) -> int:
+def _find_sentence_start_offset(statement_text: str, position_match: re.Match[str]) -> int:
     preceding_text = statement_text[: position_match.start() + 1]
-    sentence_starts = [
+    sentence_start_offsets = [
         start_match.end() for start_match in _SENTENCE_START_PATTERN.finditer(preceding_text)
     ]
-    return sentence_starts[-1] if sentence_starts else position_match.start()
+    return sentence_start_offsets[-1] if sentence_start_offsets else position_match.start()

@@ -14,10 +14,10 @@ from readingroom.bases.federal.schema.entries import (
 from readingroom.bases.federal.schema.ids import make_topic_id
 from readingroom.bases.federal.schema.records import LinkKind, Topic
 
-Vocabulary = Literal["crs", "federal_register", "lda"]
+TopicVocabulary = Literal["crs", "federal_register", "lda"]
 
 _SUBJECTS_URL = "https://www.congress.gov/help/legislative-glossary/legislative-subject-terms"
-_LABELS_BY_VOCABULARY: dict[Vocabulary, tuple[str, str, str]] = {
+_DESCRIPTION_BY_VOCABULARY: dict[TopicVocabulary, tuple[str, str, str]] = {
     "crs": ("Legislative subject", "Congressional Research Service", _SUBJECTS_URL),
     "federal_register": (
         "Federal Register subject",
@@ -75,17 +75,17 @@ POLICY_AREAS = frozenset(
 def build_topic(
     topic_name: str,
     file_stamp: FileStamp,
-    topic_vocabulary: Vocabulary = "crs",
-    parent_name: str | None = None,
+    topic_vocabulary: TopicVocabulary = "crs",
+    parent_topic_name: str | None = None,
 ) -> ParsedRecord:
     """A subject as a record names it. A file that knows the wider subject knows the most."""
-    topic_kind_label, publisher_name, url = _LABELS_BY_VOCABULARY[topic_vocabulary]
+    topic_kind_label, publisher_name, url = _DESCRIPTION_BY_VOCABULARY[topic_vocabulary]
     topic_record = Topic(
         id=make_topic_id(topic_name),
         title=topic_name,
         name=topic_name,
         policy_area=topic_vocabulary == "crs" and topic_name in POLICY_AREAS,
-        parent_id=make_topic_id(parent_name) if parent_name else None,
+        parent_id=make_topic_id(parent_topic_name) if parent_topic_name else None,
         vocabulary=topic_vocabulary,
         **build_citation_fields(
             file_stamp,
@@ -93,22 +93,28 @@ def build_topic(
             org=publisher_name,
             cite=f"{topic_kind_label}: {topic_name}",
             published_at=None,
-            raw_sha256=_hash_topic(topic_name, topic_vocabulary, parent_name),
+            raw_sha256=_hash_topic(topic_name, topic_vocabulary, parent_topic_name),
         ),
     )
     parent_links = (
-        [RecordLink(LinkKind.TOPIC, make_topic_id(parent_name), f"parentSubject: {parent_name}")]
-        if parent_name
+        [
+            RecordLink(
+                LinkKind.TOPIC,
+                make_topic_id(parent_topic_name),
+                f"parentSubject: {parent_topic_name}",
+            )
+        ]
+        if parent_topic_name
         else []
     )
     return ParsedRecord(
-        topic_record, partial=parent_name is None, names=(topic_name,), links=parent_links
+        topic_record, is_partial=parent_topic_name is None, names=(topic_name,), links=parent_links
     )
 
 
 @lru_cache(maxsize=4096)
-def _hash_topic(topic_name: str, topic_vocabulary: str, parent_name: str | None) -> str:
-    return hash_item([topic_name, topic_vocabulary, parent_name])
+def _hash_topic(topic_name: str, topic_vocabulary: str, parent_topic_name: str | None) -> str:
+    return hash_item([topic_name, topic_vocabulary, parent_topic_name])
 
 
 def drop_repeated_topics(topic_names: Iterable[str | None]) -> list[str]:

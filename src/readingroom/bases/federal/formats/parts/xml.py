@@ -18,15 +18,15 @@ _BLOCK_TAGS = set(
     """.split()  # noqa: SIM905 a list of this length is read as words
 )
 _TAGS_BEFORE_INLINE = frozenset(("num", "heading"))
-_CONTINUING_TAGS = frozenset(("heading", "content", "chapeau", "p"))
-_PARAGRAPH_MARK = "\0"  # no XML document can hold it
-_NO_MARKS = ("", "")
-_MARKS_BY_BLOCK_TAG = {
-    tag: (
-        "" if tag in _CONTINUING_TAGS else _PARAGRAPH_MARK,
-        " " if tag in _TAGS_BEFORE_INLINE else _PARAGRAPH_MARK,
+_TAGS_CONTINUING_LINE = frozenset(("heading", "content", "chapeau", "p"))
+_PARAGRAPH_SEPARATOR = "\0"  # no XML document can hold it
+_NO_SEPARATORS = ("", "")
+_SEPARATORS_BY_BLOCK_TAG = {
+    block_tag: (
+        "" if block_tag in _TAGS_CONTINUING_LINE else _PARAGRAPH_SEPARATOR,
+        " " if block_tag in _TAGS_BEFORE_INLINE else _PARAGRAPH_SEPARATOR,
     )
-    for tag in (*_BLOCK_TAGS, *_TAGS_BEFORE_INLINE)
+    for block_tag in (*_BLOCK_TAGS, *_TAGS_BEFORE_INLINE)
 }
 """What comes before and after the text of a block; other elements run on."""
 
@@ -70,13 +70,13 @@ def parse_xml(markup_bytes: bytes) -> Element:
 def hash_element(element: Element) -> str:
     """Return the hash of an element, which a change elsewhere in its file does not affect."""
     attribute_pairs = _chain_iterables(map(Element.items, element.iter()))
-    hashed_parts = (
+    hashed_texts = (
         *element.itertext(),
         *map(_get_tag, element.iter()),
         *_chain_iterables(attribute_pairs),
     )
     # A separator that no XML may contain: without one, text moved between elements hashes alike.
-    return hashlib.sha256("\x1f".join(hashed_parts).encode()).hexdigest()
+    return hashlib.sha256("\x1f".join(hashed_texts).encode()).hexdigest()
 
 
 def _refuse_entities(*declaration_values: Any) -> int:
@@ -105,33 +105,37 @@ def parse_iso_date(date_text: str | None) -> str | None:
 def extract_prose(element: Element) -> str:
     """Return the text of an element, a paragraph for each block in it."""
     text_parts: list[str] = []
-    _collect_text(element, text_parts)
+    _append_element_text(element, text_parts)
     paragraph_texts = (
         " ".join(paragraph_text.split())
-        for paragraph_text in "".join(text_parts).split(_PARAGRAPH_MARK)
+        for paragraph_text in "".join(text_parts).split(_PARAGRAPH_SEPARATOR)
     )
     return "\n\n".join(filter(None, paragraph_texts))
 
 
-def _collect_text(xml_node: Element, text_parts: list[str]) -> None:
+def _append_element_text(xml_node: Element, text_parts: list[str]) -> None:
     """Append the texts of an element in order, with a mark where a block ends.
 
     A number and the heading after it stay on the line of what they number: `(a) In general`.
     """
-    mark_before, mark_after = _MARKS_BY_BLOCK_TAG.get(xml_node.tag, _NO_MARKS)
-    text_parts.append(mark_before + (xml_node.text or ""))
+    separator_before, separator_after = _SEPARATORS_BY_BLOCK_TAG.get(xml_node.tag, _NO_SEPARATORS)
+    text_parts.append(separator_before + (xml_node.text or ""))
     for child_node in xml_node:
         if len(child_node):
-            _collect_text(child_node, text_parts)
+            _append_element_text(child_node, text_parts)
             if tail_text := child_node.tail:
                 text_parts.append(tail_text)
         else:
             # Most elements have no children: a call for each would take half of the time.
-            child_mark_before, child_mark_after = _MARKS_BY_BLOCK_TAG.get(child_node.tag, _NO_MARKS)
+            child_separator_before, child_separator_after = _SEPARATORS_BY_BLOCK_TAG.get(
+                child_node.tag, _NO_SEPARATORS
+            )
             child_text, tail_text = child_node.text or "", child_node.tail or ""
-            text_parts.append(f"{child_mark_before}{child_text}{child_mark_after}{tail_text}")
-    if mark_after:
-        text_parts.append(mark_after)
+            text_parts.append(
+                f"{child_separator_before}{child_text}{child_separator_after}{tail_text}"
+            )
+    if separator_after:
+        text_parts.append(separator_after)
 
 
 def strip_html(markup_text: str) -> str:

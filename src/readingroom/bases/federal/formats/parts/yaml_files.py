@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+# What looks like an anchor: only a file that has one is parsed twice.
 _YAML_ANCHOR_PATTERN = re.compile(rb"(?:^|[\s\[{,:-])&\w")
 # libyaml is ten times as fast.
 _YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -5,31 +5,31 @@ from xml.etree.ElementTree import Element
 
 from readingroom.ingest.document import ReadOptions, Refusal
 from readingroom.ingest.read.formats.office.archive import Archive
-from readingroom.ingest.read.formats.office.word import MAX_UNPACKED_BYTES
+from readingroom.ingest.read.formats.office.word import MAX_UNPACKED_OFFICE_BYTES
 from readingroom.ingest.read.formats.office.xml import parse_xml
 from readingroom.ingest.read.page import RawPage
 from readingroom.ingest.read.reflow import PageBuilder
 
-_PAGE_MARK = "\f"
-_SKIPPED_ELEMENTS = frozenset(("tracked-changes", "annotation", "note-citation", "binary-data"))
-_MAX_SPACES = 100
+_PAGE_BREAK_MARK = "\f"
+_SKIPPED_ELEMENT_TAGS = frozenset(("tracked-changes", "annotation", "note-citation", "binary-data"))
+_MAX_REPEATED_SPACES = 100
 
 
 def read_odt(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a text; raise a `Refusal`."""
-    zip_archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
+    zip_archive = Archive(file_bytes, MAX_UNPACKED_OFFICE_BYTES)
     if "META-INF/manifest.xml" in zip_archive and b"encryption-data" in zip_archive.read_member(
         "META-INF/manifest.xml"
     ):
         raise Refusal(
             "extraction_failed", "The file is encrypted and does not open without its password"
         )
-    content_root = parse_xml(zip_archive.read_member("content.xml"))
-    page_break_styles = _find_page_break_styles(content_root)
+    content_element = parse_xml(zip_archive.read_member("content.xml"))
+    page_break_style_names = _find_page_break_style_names(content_element)
     page_builder = PageBuilder()
-    body_element = content_root.find("body/text")
-    for block_element in _iterate_blocks(body_element) if body_element is not None else ():
-        if block_element.get("style-name") in page_break_styles:
+    body_element = content_element.find("body/text")
+    for block_element in _iterate_block_elements(body_element) if body_element is not None else ():
+        if block_element.get("style-name") in page_break_style_names:
             page_builder.end_page()
         if block_element.tag == "table":
             _write_table(block_element, page_builder)
@@ -38,26 +38,26 @@ def read_odt(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
     return page_builder.finish_pages()
 
 
-def _find_page_break_styles(content_root: Element) -> set[str | None]:
+def _find_page_break_style_names(content_element: Element) -> set[str | None]:
     return {
         style_element.get("name")
-        for style_element in content_root.iter("style")
+        for style_element in content_element.iter("style")
         for properties_element in style_element
         if properties_element.get("break-before") == "page"
     }
 
 
-def _iterate_blocks(parent_element: Element) -> Iterator[Element]:
+def _iterate_block_elements(parent_element: Element) -> Iterator[Element]:
     """Yield headings, paragraphs and tables in order, also those in lists, sections and frames."""
-    open_iterators = [iter(parent_element)]
-    while open_iterators:
-        next_element = next(open_iterators[-1], None)
+    child_iterators = [iter(parent_element)]
+    while child_iterators:
+        next_element = next(child_iterators[-1], None)
         if next_element is None:
-            open_iterators.pop()
+            child_iterators.pop()
         elif next_element.tag in ("h", "p", "table"):
             yield next_element
-        elif next_element.tag not in _SKIPPED_ELEMENTS:
-            open_iterators.append(iter(next_element))
+        elif next_element.tag not in _SKIPPED_ELEMENT_TAGS:
+            child_iterators.append(iter(next_element))
 
 
 def _write_paragraph(paragraph_element: Element, page_builder: PageBuilder) -> None:
@@ -67,7 +67,7 @@ def _write_paragraph(paragraph_element: Element, page_builder: PageBuilder) -> N
     heading_level = (
         int(outline_level) if outline_level.isdecimal() and len(outline_level) < 3 else 1
     )
-    first_text, *later_texts = _read_paragraph_text(paragraph_element).split(_PAGE_MARK)
+    first_text, *later_texts = _read_paragraph_text(paragraph_element).split(_PAGE_BREAK_MARK)
     page_builder.add_paragraph(first_text, heading_level)
     for page_text in later_texts:
         page_builder.end_page()
@@ -81,7 +81,7 @@ def _write_table(table_element: Element, page_builder: PageBuilder) -> None:
             " ".join(
                 _read_paragraph_text(paragraph_element)
                 for paragraph_element in cell_element.iter("p")
-            ).replace(_PAGE_MARK, " ")
+            ).replace(_PAGE_BREAK_MARK, " ")
             for cell_element in row_element.findall("table-cell")
         ]
         page_builder.add_row(cell_texts, is_first_row)
@@ -100,7 +100,9 @@ def _read_paragraph_text(paragraph_element: Element) -> str:
             open_elements.pop()
             continue
         text_pieces.append(_read_element_own_text(child_element))
-        inner_children = iter(()) if child_element.tag in _SKIPPED_ELEMENTS else iter(child_element)
+        inner_children = (
+            iter(()) if child_element.tag in _SKIPPED_ELEMENT_TAGS else iter(child_element)
+        )
         closing_mark = "]" if child_element.tag == "note" else ""
         open_elements.append((inner_children, closing_mark + (child_element.tail or "")))
     return "".join(text_pieces)
@@ -110,13 +112,15 @@ def _read_element_own_text(element: Element) -> str:
     match element.tag:
         case "s":
             space_count = element.get("c", "1")
-            return " " * min(int(space_count) if space_count.isdecimal() else 1, _MAX_SPACES)
+            return " " * min(
+                int(space_count) if space_count.isdecimal() else 1, _MAX_REPEATED_SPACES
+            )
         case "tab":
             return " "
         case "line-break":
             return "\n"
         case "soft-page-break":
-            return _PAGE_MARK
+            return _PAGE_BREAK_MARK
         case "note":
             return " ["
-    return "" if element.tag in _SKIPPED_ELEMENTS else element.text or ""
+    return "" if element.tag in _SKIPPED_ELEMENT_TAGS else element.text or ""

@@ -9,8 +9,8 @@ _HEADING_STYLE_NAME_PATTERN = re.compile(
 # Styles that may be based on each other; a hostile file may name a style as its own base.
 _MAX_STYLE_DEPTH = 20
 _MAX_LIST_LEVELS = 9
-_NO_LIST_ID = "0"
-_ROMAN_DIGITS = (
+_ID_OF_NO_LIST = "0"
+_VALUES_AND_ROMAN_DIGITS = (
     *((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc")),
     *((50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")),
 )
@@ -25,19 +25,21 @@ class WordStyles:
 
     def find_heading_level(self, properties_element: Element | None, style_id: str | None) -> int:
         """Return the level of a heading, from 1 on, or 0 for any other paragraph."""
-        properties_chain = [properties_element, *self.list_paragraph_properties(style_id)]
-        for chain_style in self._list_style_chain(style_id):
-            name_element = chain_style.find("name")
+        properties_elements = [properties_element, *self.list_properties_elements(style_id)]
+        for style_element in self._list_style_and_base_styles(style_id):
+            name_element = style_element.find("name")
             name_match = _HEADING_STYLE_NAME_PATTERN.fullmatch(
                 name_element.get("val", "") if name_element is not None else ""
             )
             if name_match:
                 return int(name_match["level"] or 1)
-        for source_properties in properties_chain:
+        for checked_properties_element in properties_elements:
             outline_element = (
-                source_properties.find("outlineLvl") if source_properties is not None else None
+                checked_properties_element.find("outlineLvl")
+                if checked_properties_element is not None
+                else None
             )
-            outline_level = _parse_number(
+            outline_level = _find_number(
                 outline_element.get("val") if outline_element is not None else None
             )
             if outline_level is not None and outline_level < _MAX_LIST_LEVELS:
@@ -51,25 +53,26 @@ class WordStyles:
         )
         return break_element is not None and break_element.get("val") not in ("0", "false", "off")
 
-    def list_paragraph_properties(self, style_id: str | None) -> list[Element]:
+    def list_properties_elements(self, style_id: str | None) -> list[Element]:
         """Return the paragraph properties of a style, then those of the styles it is based on."""
-        found_properties = (
-            chain_style.find("pPr") for chain_style in self._list_style_chain(style_id)
+        properties_elements = (
+            style_element.find("pPr")
+            for style_element in self._list_style_and_base_styles(style_id)
         )
         return [
             properties_element
-            for properties_element in found_properties
+            for properties_element in properties_elements
             if properties_element is not None
         ]
 
-    def _list_style_chain(self, style_id: str | None) -> list[Element]:
-        style_chain: list[Element] = []
-        while style_id in self._styles and len(style_chain) < _MAX_STYLE_DEPTH:
-            chain_style = self._styles[style_id]
-            style_chain.append(chain_style)
-            base_element = chain_style.find("basedOn")
+    def _list_style_and_base_styles(self, style_id: str | None) -> list[Element]:
+        style_elements: list[Element] = []
+        while style_id in self._styles and len(style_elements) < _MAX_STYLE_DEPTH:
+            style_element = self._styles[style_id]
+            style_elements.append(style_element)
+            base_element = style_element.find("basedOn")
             style_id = base_element.get("val", "") if base_element is not None else ""
-        return style_chain
+        return style_elements
 
 
 class ListNumbering:
@@ -83,21 +86,21 @@ class ListNumbering:
         self._counters_by_list: dict[str, list[int]] = {}
         if numbering_element is None:
             return
-        for abstract_list in numbering_element.findall("abstractNum"):
-            self._levels_by_abstract_list[abstract_list.get("abstractNumId", "")] = {
-                _parse_number(level_element.get("ilvl")) or 0: level_element
-                for level_element in abstract_list.findall("lvl")
+        for abstract_list_element in numbering_element.findall("abstractNum"):
+            self._levels_by_abstract_list[abstract_list_element.get("abstractNumId", "")] = {
+                _find_number(level_element.get("ilvl")) or 0: level_element
+                for level_element in abstract_list_element.findall("lvl")
             }
-        for number_list in numbering_element.findall("num"):
-            abstract_id_element = number_list.find("abstractNumId")
+        for list_element in numbering_element.findall("num"):
+            abstract_id_element = list_element.find("abstractNumId")
             if abstract_id_element is not None:
-                self._abstract_list_by_list[number_list.get("numId", "")] = abstract_id_element.get(
-                    "val", ""
+                self._abstract_list_by_list[list_element.get("numId", "")] = (
+                    abstract_id_element.get("val", "")
                 )
 
     def make_next_label(self, properties_element: Element | None, style_id: str | None) -> str:
         """Return the number of the next paragraph, such as `116.` or `(a)`; "" if it has none."""
-        list_id, level_index = self._find_list(properties_element, style_id)
+        list_id, level_index = self._find_list_id_and_level(properties_element, style_id)
         level_elements = self._levels_by_abstract_list.get(
             self._abstract_list_by_list.get(list_id or "", "")
         )
@@ -105,7 +108,10 @@ class ListNumbering:
             return ""
         level_counters = self._counters_by_list.setdefault(
             self._abstract_list_by_list[list_id],
-            [_get_start_number(level_elements.get(index)) - 1 for index in range(_MAX_LIST_LEVELS)],
+            [
+                _get_start_number(level_elements.get(level_number_index)) - 1
+                for level_number_index in range(_MAX_LIST_LEVELS)
+            ],
         )
         level_counters[level_index] += 1
         for lower_index in range(level_index + 1, _MAX_LIST_LEVELS):
@@ -126,26 +132,30 @@ class ListNumbering:
 
         return re.sub(r"%([1-9])", format_level, label_pattern)
 
-    def _find_list(
+    def _find_list_id_and_level(
         self, properties_element: Element | None, style_id: str | None
     ) -> tuple[str | None, int]:
-        for source_properties in (
+        for checked_properties_element in (
             properties_element,
-            *self._styles.list_paragraph_properties(style_id),
+            *self._styles.list_properties_elements(style_id),
         ):
-            number_properties = (
-                source_properties.find("numPr") if source_properties is not None else None
+            numbering_properties_element = (
+                checked_properties_element.find("numPr")
+                if checked_properties_element is not None
+                else None
             )
             list_id_element = (
-                number_properties.find("numId") if number_properties is not None else None
+                numbering_properties_element.find("numId")
+                if numbering_properties_element is not None
+                else None
             )
-            if number_properties is not None and list_id_element is not None:
-                level_element = number_properties.find("ilvl")
+            if numbering_properties_element is not None and list_id_element is not None:
+                level_element = numbering_properties_element.find("ilvl")
                 level_index = (
-                    _parse_number(level_element.get("val") if level_element is not None else None)
+                    _find_number(level_element.get("val") if level_element is not None else None)
                     or 0
                 )
-                return list_id_element.get("val", _NO_LIST_ID), min(
+                return list_id_element.get("val", _ID_OF_NO_LIST), min(
                     level_index, _MAX_LIST_LEVELS - 1
                 )
         return None, 0
@@ -157,7 +167,7 @@ def _get_level_value(level_element: Element | None, child_tag: str) -> str:
 
 
 def _get_start_number(level_element: Element | None) -> int:
-    start_number = _parse_number(_get_level_value(level_element, "start"))
+    start_number = _find_number(_get_level_value(level_element, "start"))
     return 1 if start_number is None else start_number
 
 
@@ -181,11 +191,11 @@ def _format_roman(list_number: int) -> str:
     if not 0 < list_number < 4000:
         return str(list_number)
     roman_numeral = ""
-    for digit_value, roman_digits in _ROMAN_DIGITS:
-        roman_numeral += roman_digits * (list_number // digit_value)
-        list_number %= digit_value
+    for roman_digit_value, roman_digits in _VALUES_AND_ROMAN_DIGITS:
+        roman_numeral += roman_digits * (list_number // roman_digit_value)
+        list_number %= roman_digit_value
     return roman_numeral
 
 
-def _parse_number(digit_text: str | None) -> int | None:
+def _find_number(digit_text: str | None) -> int | None:
     return int(digit_text) if digit_text and re.fullmatch(r"\d{1,9}", digit_text) else None

@@ -6,7 +6,7 @@ from xml.parsers import expat
 from readingroom.ingest.document import Refusal
 
 # Elements inside each other; a word processor writes some dozens.
-_MAX_DEPTH = 1_000
+_MAX_ELEMENT_DEPTH = 1_000
 
 
 def parse_xml(xml_bytes: bytes) -> Element:
@@ -19,7 +19,7 @@ def parse_xml(xml_bytes: bytes) -> Element:
     def start_element(tag_name: str, element_attributes: dict[str, str]) -> None:
         nonlocal element_depth
         element_depth += 1
-        if element_depth > _MAX_DEPTH:
+        if element_depth > _MAX_ELEMENT_DEPTH:
             raise Refusal("extraction_failed", "The file nests its elements too deeply")
         tree_builder.start(
             _strip_namespace(tag_name),
@@ -38,7 +38,7 @@ def parse_xml(xml_bytes: bytes) -> Element:
     expat_parser.EndElementHandler = end_element
     expat_parser.CharacterDataHandler = tree_builder.data
     # A few nested entities expand to gigabytes, and an external one reads local files.
-    expat_parser.StartDoctypeDeclHandler = _refuse_doctype
+    expat_parser.StartDoctypeDeclHandler = _raise_on_doctype
     try:
         expat_parser.Parse(xml_bytes, True)
         return tree_builder.close()
@@ -52,7 +52,7 @@ def _strip_namespace(qualified_name: str) -> str:
     return qualified_name.rpartition("}")[2]
 
 
-def _refuse_doctype(*_: object) -> None:
+def _raise_on_doctype(*_: object) -> None:
     raise Refusal(
         "extraction_failed",
         "The file declares a document type in its XML, which office programs never do and which "
