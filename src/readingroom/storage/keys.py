@@ -1,13 +1,12 @@
 """Named API keys, stored as hashes in SQLite; added and revoked while a server runs."""
 
 import hashlib
-import logging
 import os
 import re
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,16 +28,9 @@ from readingroom.storage.errors import (
     StorageFailed,
     describe_cause,
 )
-
-logger = logging.getLogger(__name__)
+from readingroom.storage.key_uses import KeyUseDays
 
 KEYS_FILE = "keys.db"
-KEY_USES_FILE = "key_uses.db"
-_USES_SCHEMA_SQL = (
-    "CREATE TABLE IF NOT EXISTS key_uses "
-    "(digest TEXT PRIMARY KEY, last_used_on TEXT NOT NULL) STRICT"
-)
-_UPSERT_USE_SQL = "INSERT OR REPLACE INTO key_uses (digest, last_used_on) VALUES (?, ?)"
 _KEY_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 # The name under which MCP_API_KEY appears in logs and sessions.
 _RESERVED_NAME = "env"
@@ -112,40 +104,6 @@ class Holder:
     operator: bool = False
 
 
-class KeyUseDays:
-    """The day on which each key was last used, in a file that is made when one is first used."""
-
-    def __init__(self, data_directory: Path) -> None:
-        self._path = data_directory / KEY_USES_FILE
-        self._noted_day_by_digest: dict[str, str] = {}
-
-    def record_use(self, key_digest: str) -> None:
-        """Remember that a key was used today. It is written once a day for each key."""
-        today = clock.now().date().isoformat()
-        if self._noted_day_by_digest.get(key_digest) == today:
-            return
-        # Before it is written: a directory that cannot be written must not slow every request.
-        self._noted_day_by_digest[key_digest] = today
-        try:
-            with closing(self._connect()) as db:
-                db.execute(_UPSERT_USE_SQL, (key_digest, today))
-        except (OSError, DatabaseError) as error:
-            logger.warning("The use of a key cannot be noted: %s", error)
-
-    def read_days_by_digest(self) -> dict[str, str]:
-        """Return the day of each key's last use, by the digest of its secret."""
-        if self._path.is_file():
-            with suppress(DatabaseError), closing(self._connect()) as db:
-                return dict(db.execute("SELECT digest, last_used_on FROM key_uses").fetchall())
-        return {}
-
-    def _connect(self) -> Database:
-        self._path.touch(mode=0o600)
-        db = connect(self._path)
-        db.execute(_USES_SCHEMA_SQL)
-        return db
-
-
 class KeyRing:
     """The keys of one data directory; the file is created with the first key."""
 
@@ -194,7 +152,7 @@ class KeyRing:
     def insert_rows(self, key_rows: list[KeyRow]) -> None:
         """Add keys, all or none. Raise `KeyExists`."""
         with self._open_writer() as db:
-            if has_secret_rows(key_rows):
+            if any(key_row[3] is None for key_row in key_rows):  # one has no subject, but a secret
                 db.execute(_MARK_CLOSED_SQL)
             key_name = ""
             try:
@@ -302,6 +260,10 @@ class KeyRing:
         """Return whether there is a key with a secret that can be sent."""
         return bool(self._query_keys_file(_HAS_SECRET_SQL))
 
+    def has_any_key(self) -> bool:
+        """Return whether anybody can be let in: by a secret, or by the tokens of a subject."""
+        return bool(self._query_keys_file("SELECT 1 FROM api_keys LIMIT 1"))
+
     def is_closed(self) -> bool:
         """Return whether a key is asked for: there is one, or was one, and nobody reopened it."""
         return self.has_keys() or self._query_keys_file("PRAGMA user_version") == [(_CLOSED,)]
@@ -317,7 +279,7 @@ class KeyRing:
             raise make_keys_left_error()
         if self.path.exists():
             with self._open_writer() as db:
-                db.execute("PRAGMA user_version = 0")
+                db.execute("PRAGMA user_version = 0")  # as it is in a new file
 
     @contextmanager
     def _open_writer(self) -> Iterator[Database]:
@@ -436,13 +398,8 @@ class WorkerKeys:
             return db.execute(sql, sql_values).fetchall()
 
 
-def has_secret_rows(key_rows: list[KeyRow]) -> bool:
-    """Return whether one of the keys has a secret that can be sent."""
-    return any(subject is None for _, _, _, subject, _, _ in key_rows)
-
-
 def make_keys_left_error() -> KeyExists:
-    """Return the error of who would open a room that has keys."""
+    """Return the error for opening a room that has keys."""
     return KeyExists("There are keys: revoke them first, and then open the room")
 
 

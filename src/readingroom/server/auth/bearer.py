@@ -19,6 +19,10 @@ logger = logging.getLogger(__name__)
 MISSING_HEADER_MESSAGE = "Missing Authorization header"
 MALFORMED_HEADER_MESSAGE = "Invalid Authorization header format. Expected: Bearer <token>"
 INVALID_TOKEN_MESSAGE = "Invalid bearer token"
+NO_KEY_LEFT_MESSAGE = (
+    "Every key of this room is revoked. Its operator makes one with `readingroom keys add NAME`, "
+    "or opens the room with `readingroom keys reopen` and a restart"
+)
 
 WRITE_SCOPE = "write"
 """The scope of a user whose key is not read-only."""
@@ -110,6 +114,14 @@ class KeyAuth:
         """Return the caller, or None when no key is required. Raise Unauthorized."""
         if not self.is_required:
             return None
+        try:
+            return await self._authenticate_key_or_app(scope)
+        except Unauthorized:
+            if self._api_key is None and not self.key_ring.has_any_key():
+                raise Unauthorized(NO_KEY_LEFT_MESSAGE) from None
+            raise
+
+    async def _authenticate_key_or_app(self, scope: Scope) -> AuthenticatedUser:
         bearer_token = read_bearer_token(scope)
         if self.grants and bearer_token.startswith(ACCESS_TOKEN_PREFIX.encode()):
             app_token = bearer_token.decode("latin-1")

@@ -26,7 +26,6 @@ from readingroom.storage.keys import (
     Key,
     KeyRing,
     KeyRow,
-    has_secret_rows,
     make_key_not_found_error,
     make_keys_left_error,
 )
@@ -94,6 +93,9 @@ class SharedKeyRing(KeyRing):
         with self._open_transaction() as connection:
             return connection.execute(_HAS_SECRET_SQL).fetchone() is not None
 
+    def has_any_key(self) -> bool:
+        return bool(self._get_copy().holders_by_identifier)
+
     def is_closed(self) -> bool:
         with self._open_transaction() as connection:
             closed_row = connection.execute(
@@ -141,7 +143,7 @@ class SharedKeyRing(KeyRing):
 
     def insert_rows(self, key_rows: list[KeyRow]) -> None:
         with self._open_transaction() as connection:
-            if has_secret_rows(key_rows):
+            if any(key_row[3] is None for key_row in key_rows):  # one has no subject, but a secret
                 connection.execute(_MARK_CLOSED_SQL)
             for key_name, key_digest, created_at, oauth_subject, read_only, is_operator in key_rows:
                 connection.execute(
