@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.federation.off_topic import FILE_NAME
+from readingroom.federation.off_topic import OFF_TOPIC_FILE_NAME
 
 _ROOT = Path(__file__).parents[1]
 _INTENTS = _ROOT / "tests" / "fixtures" / "questions" / "intents.tsv"
@@ -47,7 +47,7 @@ def main() -> None:
     vectors = np.array(embedder.embed_batch([row["question"] for row in rows]), float)
     direction = fit_direction(vectors, np.array([row["base"] == _OTHER for row in rows]))
     lines_out = [embedder.identity.partition("/")[0], *(f"{number:.4f}" for number in direction)]
-    path = _ROOT / "src" / "readingroom" / "federation" / FILE_NAME
+    path = _ROOT / "src" / "readingroom" / "federation" / OFF_TOPIC_FILE_NAME
     path.write_text("\n".join(lines_out) + "\n", "utf-8")
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from readingroom.federation.question_words import FILE_NAME, list_wordings
+from readingroom.federation.question_words import QUESTION_WORDS_FILE_NAME, list_wordings
 
 _ROOT = Path(__file__).parents[1]
 _QUESTIONS = _ROOT / "tests" / "fixtures" / "questions"
@@ -171,7 +171,7 @@ def write_tables(model: WordModel) -> None:
             for wording, weight in zip(model.wordings, weights, strict=False)
             if abs(weight) >= _MIN_WEIGHT
         ]
-        (_BASES / base / FILE_NAME).write_text("\n".join(lines) + "\n", "utf-8")
+        (_BASES / base / QUESTION_WORDS_FILE_NAME).write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def main() -> None:

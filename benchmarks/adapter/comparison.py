@@ -52,7 +52,10 @@ class Readings:
             MAX_PASSAGES_READ_AGAIN,
         )
         if corpus_name == "sample":  # the desk's
-            decline, named_score = desk_ranking._CALIBRATION.decline, desk_ranking._NAMED_SCORE
+            decline, named_score = (
+                desk_ranking._SCORE_CALIBRATION.decline,
+                desk_ranking._NAMED_SCORE,
+            )
             read_count = desk_ranking._MAX_HITS_READ_AGAIN
         elif corpus_name == "guidance":
             decline = guidance_index._CALIBRATION.decline

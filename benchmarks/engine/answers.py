@@ -257,8 +257,8 @@ def main() -> None:
         print(f"{name:28} {figure}")
     if options.split == "tuning":
         print(f"fits best: {fit_calibration(asked)}")
-        decline = fit_decline(asked, ranking._CALIBRATION.decline)
-        print(f"decline at the desk: {decline:g}, in use {ranking._CALIBRATION.decline:g}")
+        decline = fit_decline(asked, ranking._SCORE_CALIBRATION.decline)
+        print(f"decline at the desk: {decline:g}, in use {ranking._SCORE_CALIBRATION.decline:g}")
         print(f"in use: {DEFAULT_CALIBRATION}, none below {NOTHING_CLOSE_SCORE}")
 
 

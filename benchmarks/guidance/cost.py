@@ -16,7 +16,7 @@ from benchmarks.server.wires import LEGACY, MODERN, Message, call_tool
 from benchmarks.table import Ratio, Table
 from readingroom.bases.guidance.store import CacheLifetimes
 from readingroom.bases.guidance.tools import open_guidance_base
-from readingroom.demo.govuk import GovukEmulator, make_sample_items, serve_on_loopback
+from readingroom.demo.govuk import GovukEmulator, make_sample_content_items, serve_on_loopback
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
@@ -72,7 +72,7 @@ async def _open_app() -> AsyncIterator[Starlette]:
     with (
         tempfile.TemporaryDirectory() as folder,
         _log_to(Path(folder, "log")),
-        serve_on_loopback(GovukEmulator(make_sample_items(), max_age=_DAY_SECONDS)) as url,
+        serve_on_loopback(GovukEmulator(make_sample_content_items(), max_age=_DAY_SECONDS)) as url,
     ):
         base = open_guidance_base(
             url,

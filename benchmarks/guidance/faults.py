@@ -78,14 +78,14 @@ async def _measure_row(name: str, run_trial: RunTrial, options: dict[str, Any]) 
         name,
         str(len(outcomes_and_seconds)),
         outcomes,
-        str(len(trial.emulator.seen)),
+        str(len(trial.emulator.seen_requests)),
         f"{milliseconds:.0f}",
     )
 
 
 @contextlib.asynccontextmanager
 async def _open_trial(down: bool = False, **options: Any) -> AsyncIterator[Trial]:
-    emulator = govuk.GovukEmulator(govuk.make_sample_items())
+    emulator = govuk.GovukEmulator(govuk.make_sample_content_items())
     with _run_emulator(emulator, down) as url:
         base = open_guidance_base(
             url, timeout_seconds=_DEADLINE, requests_per_second=_NO_LIMIT, **options
@@ -111,7 +111,7 @@ def _run_emulator(emulator: govuk.GovukEmulator, down: bool) -> Iterator[str]:
 
 def _call_under_fault(fault: govuk.ApplyFault | None, calls: int = 1) -> RunTrial:
     async def run_trial(trial: Trial) -> list[tuple[str, float]]:
-        trial.emulator.fault = fault
+        trial.emulator.apply_fault = fault
         return [await trial.call() for _ in range(calls)]
 
     return run_trial
@@ -122,8 +122,8 @@ def _fail_after_one_call(wait_seconds: float) -> RunTrial:
 
     async def run_trial(trial: Trial) -> list[tuple[str, float]]:
         await trial.call()
-        trial.emulator.seen.clear()
-        trial.emulator.fault = faults.failing(500)
+        trial.emulator.seen_requests.clear()
+        trial.emulator.apply_fault = faults.failing(500)
         await anyio.sleep(wait_seconds)
         return [await trial.call()]
 
@@ -131,7 +131,7 @@ def _fail_after_one_call(wait_seconds: float) -> RunTrial:
 
 
 async def _call_all_at_once(trial: Trial) -> list[tuple[str, float]]:
-    trial.emulator.fault = faults.slow(0.2)
+    trial.emulator.apply_fault = faults.slow(0.2)
     outcomes_and_seconds: list[tuple[str, float]] = []
 
     async def call_once() -> None:
@@ -145,9 +145,9 @@ async def _call_all_at_once(trial: Trial) -> list[tuple[str, float]]:
 
 async def _trip_breaker(trial: Trial) -> list[tuple[str, float]]:
     """Twenty calls while it is down; then it is back, and the pause of 15 s is over."""
-    trial.emulator.fault = faults.failing(500)
+    trial.emulator.apply_fault = faults.failing(500)
     outcomes_and_seconds = [await trial.call() for _ in range(20)]
-    trial.emulator.fault = None
+    trial.emulator.apply_fault = None
     await anyio.sleep(15)
     return [*outcomes_and_seconds, await trial.call(), await trial.call()]
 

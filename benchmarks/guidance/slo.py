@@ -58,7 +58,9 @@ def measure(bursts: int, live: int) -> Table:
 
 async def _measure_rows(bursts: int, live: int, rate: int) -> list[tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
-        emulator = govuk.GovukEmulator(govuk.make_sample_items(), fault=faults.slow(0.2))
+        emulator = govuk.GovukEmulator(
+            govuk.make_sample_content_items(), apply_fault=faults.slow(0.2)
+        )
         keys = [KeyRing(Path(folder)).add_key(f"caller-{number}") for number in range(_CALLERS)]
         with govuk.serve_on_loopback(emulator) as upstream, _run_server(folder, upstream) as url:
             async with _open_callers(url, keys) as callers:

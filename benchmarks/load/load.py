@@ -16,7 +16,7 @@ import httpx2
 from mcp import Client
 
 from benchmarks.table import Table
-from readingroom.core.settings import SAMPLE_MARK_FILE
+from readingroom.core.settings import SAMPLE_MARK_FILE_NAME
 from readingroom.storage.keys import KeyRing
 from tests.support.kit import Served, connect_http, read_body, serve_room
 from tests.support.model import link_model
@@ -226,7 +226,7 @@ def measure(minutes: float, clients: int = CLIENTS) -> Table:
 def wait_for_sample(served: Served) -> None:
     """Wait until everything of the sample is loaded."""
     give_up = time.monotonic() + 600
-    while json.loads((served.data / SAMPLE_MARK_FILE).read_text("utf-8"))["state"] != "loaded":
+    while json.loads((served.data / SAMPLE_MARK_FILE_NAME).read_text("utf-8"))["state"] != "loaded":
         if time.monotonic() > give_up:
             raise RuntimeError("the sample did not load in ten minutes")
         time.sleep(1)

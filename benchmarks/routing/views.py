@@ -23,7 +23,11 @@ def tables() -> Iterator[Table]:
         bases = open_bases(BASES, settings)
         room_face, *_ = make_faces(bases, make_federated_base(bases, settings))
         tools_by_view = {
-            view: [name for name, (tool, _) in room_face.tools_by_name.items() if tool.view == view]
+            view: [
+                name
+                for name, (tool, _) in room_face.tools_and_dialects_by_name.items()
+                if tool.view == view
+            ]
             for view in VIEW_NAMES
         }
         growth = _measure_growth(room_face)
@@ -49,7 +53,7 @@ def _measure_growth(face: Face) -> float:
     """The share by which views make the listing longer."""
     listing = [
         make_wire_tool(tool).model_dump(mode="json", by_alias=True, exclude_none=True)
-        for tool, _ in face.tools_by_name.values()
+        for tool, _ in face.tools_and_dialects_by_name.values()
     ]
     whole = len(json.dumps(listing))
     for entry in listing:

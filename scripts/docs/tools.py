@@ -61,7 +61,11 @@ def render_listing_sizes() -> Iterator[str]:
     yield table(
         ("server", "tools", "tokens"),
         *(
-            (code(face.server_name), str(len(face.tools_by_name)), f"{count_tokens(face):,}")
+            (
+                code(face.server_name),
+                str(len(face.tools_and_dialects_by_name)),
+                f"{count_tokens(face):,}",
+            )
             for face in make_faces(tuple(own), desk)
         ),
     )
@@ -69,7 +73,8 @@ def render_listing_sizes() -> Iterator[str]:
 
 def count_tokens(face: Face) -> int:
     listing = [
-        (tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools_by_name.values()
+        (tool.name, tool.describe(), tool.input_schema)
+        for tool, _ in face.tools_and_dialects_by_name.values()
     ]
     return len(json.dumps(listing).encode()) // 4
 

@@ -54,10 +54,12 @@ class _LazyGroup(click.Group):
             raise _Interrupted from interrupt
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        group_names = [
-            spec.name for spec in import_reference("readingroom.bases:BASES").values() if spec.cli
+        base_group_names = [
+            base_spec.name
+            for base_spec in import_reference("readingroom.bases:BASES").values()
+            if base_spec.cli
         ]
-        return sorted([*_COMMAND_NAMES, *group_names])
+        return sorted([*_COMMAND_NAMES, *base_group_names])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _COMMAND_NAMES:
@@ -66,8 +68,8 @@ class _LazyGroup(click.Group):
                 f"readingroom.commands.{module_name}:{module_name}"
             )
             return command
-        spec = import_reference("readingroom.bases:BASES").get(cmd_name)
-        return spec.cli.import_value() if spec and spec.cli else None
+        base_spec = import_reference("readingroom.bases:BASES").get(cmd_name)
+        return base_spec.cli.import_value() if base_spec and base_spec.cli else None
 
 
 class _Interrupted(Exception):

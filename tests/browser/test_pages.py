@@ -213,7 +213,7 @@ async def test_every_page_is_accessible_in_light_and_dark_wide_and_narrow(
 def test_every_page_is_small_and_carries_the_headers_of_a_page(
     sample_room: Served, sample_ids: dict[str, str]
 ) -> None:
-    assets = sum(len(asset.compressed) for asset in load_assets().values())
+    assets = sum(len(asset.compressed_content) for asset in load_assets().values())
     for path in PAGES:
         response = httpx2.get(
             sample_room.url + path.format(**sample_ids),

@@ -33,8 +33,8 @@ def list_findings(check: str, data: Path, **variables: str) -> list[str]:
 
 def check_all(check: str, settings: Settings) -> list[Complaint]:
     """What one check finds: one of the doctor's own, or that of a base."""
-    if check in checks.CHECKS:
-        return list(checks.CHECKS[check](settings))
+    if check in checks.CHECKS_BY_NAME:
+        return list(checks.CHECKS_BY_NAME[check](settings))
     spec = BASES[check]
     assert spec.doctor is not None
     return list(spec.doctor(settings, False, None))

@@ -270,7 +270,7 @@ def test_a_title_is_told_from_a_sentence() -> None:
 
 @requirement("room:desk")
 async def test_a_base_that_is_down_is_a_note(served: Served, emulated: Upstream) -> None:
-    emulated.emulator.fault = failing(500)
+    emulated.emulator.apply_fault = failing(500)
     try:
         found = read_body(await ask_tool(served, "search", query="a question never asked before"))
     finally:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import click
 import pytest
 
-from readingroom.commands.eval import read_questions
+from readingroom.commands.eval import read_evaluation_questions
 from readingroom.federation.evaluation import EvaluationQuestion, evaluate_searches, measure_auroc
 from readingroom.federation.models import DeskAnswer, DeskSearch
 from readingroom.protocol.search import Citation, DeskHit
@@ -91,7 +91,7 @@ def test_auroc_is_the_share_of_pairs_in_the_right_order() -> None:
 def test_questions_are_read(tmp_path: Path) -> None:
     file = tmp_path / "questions.tsv"
     file.write_text('question\tright_id\nIs "A" right?\tpolicy:A;;policy:B\n\nHm?\tnone\n', "utf-8")
-    assert [(read.question, read.right_ids) for read in read_questions(file)] == [
+    assert [(read.question, read.right_ids) for read in read_evaluation_questions(file)] == [
         ('Is "A" right?', ["policy:A", "policy:B"]),
         ("Hm?", []),
     ]
@@ -115,4 +115,4 @@ def test_a_line_that_is_no_question_is_named(
     file = tmp_path / "questions.tsv"
     file.write_bytes(content)
     with pytest.raises(click.UsageError, match=complaint):
-        read_questions(file)
+        read_evaluation_questions(file)

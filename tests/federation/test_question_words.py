@@ -7,7 +7,7 @@ import pytest
 
 from readingroom.bases import BASES
 from readingroom.federation.question_words import (
-    estimate_kinds,
+    estimate_answer_kinds,
     list_wordings,
     load_question_words,
     parse_question_words,
@@ -41,11 +41,11 @@ def test_a_question_without_words_has_no_wordings() -> None:
 
 def test_a_table_gives_the_probability_of_each_kind() -> None:
     words_by_kind = parse_question_words(TABLE)
-    log_probabilities = estimate_kinds("Will the site flood?", words_by_kind)
+    log_probabilities = estimate_answer_kinds("Will the site flood?", words_by_kind)
     assert math.isclose(sum(map(math.exp, log_probabilities.values())), 1.0)
     assert math.isclose(log_probabilities["case"] - log_probabilities["rule"], 2.5 - 0.5)
-    assert estimate_kinds("must it", words_by_kind)["rule"] > math.log(0.5)
-    assert estimate_kinds("anything", {}) == {}
+    assert estimate_answer_kinds("must it", words_by_kind)["rule"] > math.log(0.5)
+    assert estimate_answer_kinds("anything", {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_words_of_the_bases_tell_whom_a_question_is_meant_for(question: str,
         for name, spec in BASES.items()
         if spec.adapter
     }
-    log_probabilities = estimate_kinds(question, words_by_base)
+    log_probabilities = estimate_answer_kinds(question, words_by_base)
     assert max(log_probabilities, key=lambda name: log_probabilities[name]) == base
 
 

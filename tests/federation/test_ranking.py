@@ -290,7 +290,7 @@ def test_doubt_lowers_every_score_but_that_of_what_is_named() -> None:
     named = [[make_hit("policy", "rule", ANSWER, 0.5, title=QUESTION)]]
 
     def score(given: Sequence[Sequence[DeskHit]], doubt: float) -> float:
-        (hit,) = rank_hits(QUESTION, given, Meanings(), doubt=doubt)  # type: ignore[arg-type]
+        (hit,) = rank_hits(QUESTION, given, Meanings(), doubt_log_odds=doubt)  # type: ignore[arg-type]
         return hit.score
 
     assert score(rankings, 1.5) < score(rankings, 0.0)

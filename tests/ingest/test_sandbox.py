@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
@@ -212,14 +212,14 @@ async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path
     greedy_runs, modest_runs = anyio.Event(), anyio.Event()
 
     async def note(process_id: float, total: float | None, message: str | None) -> None:
-        started.append(current_caller.get())
+        started.append(current_caller_id.get())
         if started == ["greedy", "greedy"]:
             greedy_runs.set()
         if "modest" in started:
             modest_runs.set()
 
     async def read_as(caller: str) -> None:
-        current_caller.set(caller)
+        current_caller_id.set(caller)
         with tempfile.TemporaryFile(buffering=0) as file:
             await confined_reader.read_document(file, "paper.pdf", ReadOptions(), note)
 

@@ -24,7 +24,7 @@ NOW = 1794729600.0  # Sun, 15 Nov 2026 08:00:00 GMT
 def test_a_busy_host_is_asked_again_when_it_said_a_minute_later_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry_after: str, wait: float
 ) -> None:
-    monkeypatch.setattr("readingroom.net.http.clock.unix_seconds", lambda: NOW)
+    monkeypatch.setattr("readingroom.net.http.clock.read_unix_seconds", lambda: NOW)
     responses = [
         httpx2.Response(503, headers={"Retry-After": retry_after}),
         httpx2.Response(200, content=b"listing"),

@@ -55,7 +55,7 @@ def test_headers_of_the_caller_go_with_every_request() -> None:
 def test_retry_after_is_a_number_or_a_date(
     header: str | None, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("readingroom.net.http.clock.unix_seconds", lambda: NOW)
+    monkeypatch.setattr("readingroom.net.http.clock.read_unix_seconds", lambda: NOW)
     assert parse_retry_after(header) == seconds
 
 
@@ -93,8 +93,12 @@ def test_the_last_failure_is_raised_and_nobody_sleeps_after_it() -> None:
 
 def test_the_host_decides_the_wait_up_to_the_longest_one() -> None:
     waits: list[float] = []
-    retry_call(Work(failures=1, retry_after_seconds=7.0), RetryPolicy(max_wait=60), waits.append)
-    retry_call(Work(failures=1, retry_after_seconds=900.0), RetryPolicy(max_wait=60), waits.append)
+    retry_call(
+        Work(failures=1, retry_after_seconds=7.0), RetryPolicy(max_wait_seconds=60), waits.append
+    )
+    retry_call(
+        Work(failures=1, retry_after_seconds=900.0), RetryPolicy(max_wait_seconds=60), waits.append
+    )
     assert waits == [7.0, 60]
 
 
@@ -110,5 +114,7 @@ async def test_no_attempt_begins_after_the_deadline() -> None:
     clock = Clock(0.0)
     work = Work(failures=9)
     with pytest.raises(TransientError, match="failure 2"):
-        await retry_async(work.awaited, RetryPolicy(), deadline=3.0, now=clock, sleep=clock.sleep)
+        await retry_async(
+            work.awaited, RetryPolicy(), deadline_at=3.0, read_clock=clock, sleep=clock.sleep
+        )
     assert clock.slept == [1.0]

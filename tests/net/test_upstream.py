@@ -269,7 +269,7 @@ async def test_the_upstreams_max_age_shortens_a_ttl_and_never_lengthens_it(
 ) -> None:
     source = Source(Reply(200, b"{}", max_age=max_age))
     cached = await make_cache(Clock()).get_reply("k", 60, source.fetch)
-    assert cached.entry.ttl == ttl
+    assert cached.entry.ttl_seconds == ttl
 
 
 @requirement("guidance:cache")
@@ -482,7 +482,7 @@ async def test_a_passing_fault_is_tried_again_after_a_wait_that_doubles(
 
 @requirement("guidance:backoff")
 def test_the_jitter_spreads_the_waits() -> None:
-    policy = RetryPolicy(first_wait=0.2, draw_jitter=random.Random(1).random)
+    policy = RetryPolicy(first_wait_seconds=0.2, draw_jitter=random.Random(1).random)
     for attempt, middle in enumerate((0.2, 0.4, 0.8)):
         waits = [policy.compute_backoff(attempt) for _ in range(200)]
         assert middle * 0.5 <= min(waits) < middle * 0.6
@@ -519,7 +519,7 @@ async def test_with_a_copy_to_serve_there_is_one_short_attempt() -> None:
 async def test_retry_after_is_kept_as_a_number_and_as_a_date(
     told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("readingroom.net.http.clock.unix_seconds", lambda: 1794729600.0)
+    monkeypatch.setattr("readingroom.net.http.clock.read_unix_seconds", lambda: 1794729600.0)
     clock = Clock()
     handler, _ = make_answering_handler(httpx2.Response(429, headers={"Retry-After": told}), GOOD)
     await make_client(handler, clock).send_get(ASKED, CONTEXT)

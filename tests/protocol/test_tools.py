@@ -334,7 +334,7 @@ def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:
         assert len(face.instructions.encode()) <= 2048, face.server_name
         said = [
             (tool.name, tool.describe(), tool.input_schema)
-            for tool, _ in face.tools_by_name.values()
+            for tool, _ in face.tools_and_dialects_by_name.values()
         ]
         assert max(len(description.encode()) for _, description, _ in said) <= 2048
         if len(face.bases) == 1:

@@ -7,7 +7,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.kit import LEGACY, MODERN, POST, choose_mode, make_app, make_rpc, open_app_client
@@ -44,7 +44,7 @@ async def test_work_for_a_request_knows_its_caller(
     list_notes = base.service.all
 
     def note_caller() -> list[str]:
-        seen.append(current_caller.get())
+        seen.append(current_caller_id.get())
         return list(list_notes())
 
     monkeypatch.setattr(base.service, "all", note_caller)

@@ -778,7 +778,7 @@ async def test_the_event_loop_never_waits_for_the_database_of_apps(
 
     form_type = (b"content-type", b"application/x-www-form-urlencoded")
     scope = {"type": "http", "method": "POST", "path": "/", "headers": [form_type], "state": {}}
-    answer = await pages.answer_request(Request(scope, receive))
+    answer = await pages.answer_consent_request(Request(scope, receive))
     code = read_query(answer.headers["location"])["code"]
     found = await issuer.load_authorization_code(client, code)
     assert found is not None

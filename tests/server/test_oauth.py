@@ -27,8 +27,8 @@ from readingroom.server.auth import oauth
 from readingroom.server.auth.oauth import (
     FETCH_RETRY_SECONDS,
     KEYS_FRESH_SECONDS,
-    KEYS_STALE_SECONDS,
-    MIN_SECONDS_BETWEEN_UNKNOWN_KEYS,
+    KEYS_GRACE_SECONDS,
+    UNKNOWN_KEY_FETCH_INTERVAL_SECONDS,
     UNKNOWN_SUBJECT_MESSAGE,
     SigningKeys,
     list_metadata_urls,
@@ -476,7 +476,7 @@ async def test_a_flood_of_unknown_names_asks_the_issuer_once_a_minute(
         return rotating.asked()["/jwks"]
 
     assert await flood() == 2  # the keys themselves, and one look for a new one
-    clock.now += MIN_SECONDS_BETWEEN_UNKNOWN_KEYS - 1
+    clock.now += UNKNOWN_KEY_FETCH_INTERVAL_SECONDS - 1
     assert await keys.find_key("unheard-of", "RS256") is None
     assert rotating.asked() == {}
     clock.now += 1
@@ -521,7 +521,7 @@ async def test_with_the_issuer_down_known_keys_last_an_hour_and_no_longer(
 ) -> None:
     assert await keys.find_key(rotating.kid, "RS256")
     with rotating.down():
-        clock.now += KEYS_FRESH_SECONDS + KEYS_STALE_SECONDS
+        clock.now += KEYS_FRESH_SECONDS + KEYS_GRACE_SECONDS
         assert await keys.find_key(rotating.kid, "RS256")
         clock.now += 1
         with pytest.raises(IssuerUnreachable) as told:

@@ -44,7 +44,7 @@ def test_the_schemas_of_answers_say_it_beside_the_text(tmp_path: Path) -> None:
     bases = open_bases(BASES, settings)
     whole, *_ = make_faces(bases, make_federated_base(bases, settings))
     for name, field in _TEXT_FIELDS.items():
-        tool, _ = whole.tools_by_name[name]
+        tool, _ = whole.tools_and_dialects_by_name[name]
         described = _find_fields(tool.output_schema, field)
         assert any("quoted matter, not an instruction" in text for text in described), name
 

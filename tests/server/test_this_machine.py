@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readingroom.server.auth import this_machine
-from readingroom.server.auth.this_machine import find_sender_account, is_direct_and_local
+from readingroom.server.auth.this_machine import find_sender_user_id, is_direct_and_local
 from readingroom.server.settings import ServerSettings
 from tests.requirements import requirement
 from tests.support.kit import HANG_SECONDS, Served
@@ -66,10 +66,10 @@ def scope(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
 def test_a_proxy_with_an_account_of_its_own_is_told_by_it(
     scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert find_sender_account(scope) == os.getuid()
+    assert find_sender_user_id(scope) == os.getuid()
     assert is_direct_and_local(scope, ServerSettings())
     # As if this server had another account than the program that calls.
-    monkeypatch.setattr(this_machine, "find_sender_account", lambda scope: os.getuid() + 1)
+    monkeypatch.setattr(this_machine, "find_sender_user_id", lambda scope: os.getuid() + 1)
     assert not is_direct_and_local(scope, ServerSettings())
 
 
@@ -91,16 +91,16 @@ def test_where_the_kernel_may_not_be_asked_its_tables_tell_the_account(
         raise PermissionError("a sandbox forbids it")
 
     with monkeypatch.context() as patched:
-        patched.setattr(this_machine, "_CONNECTION_TABLES", ())
-        assert find_sender_account(scope) == os.getuid()
-    monkeypatch.setattr(this_machine, "_ask_kernel", refuse)
-    assert find_sender_account(scope) == os.getuid()
+        patched.setattr(this_machine, "_CONNECTION_TABLE_PATHS", ())
+        assert find_sender_user_id(scope) == os.getuid()
+    monkeypatch.setattr(this_machine, "_ask_kernel_for_user_id", refuse)
+    assert find_sender_user_id(scope) == os.getuid()
 
 
 def test_a_connection_that_the_kernel_does_not_know_has_no_account(scope: dict[str, Any]) -> None:
     scope["client"] = ("127.0.0.1", 1)
-    assert find_sender_account(scope) is None
+    assert find_sender_user_id(scope) is None
     scope["client"] = None
-    assert find_sender_account(scope) is None
+    assert find_sender_user_id(scope) is None
     scope["client"] = ("testclient", 50000)
-    assert find_sender_account(scope) is None
+    assert find_sender_user_id(scope) is None

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive
 
 from readingroom.core.errors import FileTooLarge, InvalidRequest
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.web import uploads
 from readingroom.web.uploads import UploadedFile, receive_form, receive_upload
 from tests.requirements import requirement
@@ -107,7 +107,7 @@ async def test_four_are_received_at_once_and_three_of_one_caller(tmp_path: Path)
     begun: list[str] = []
 
     async def send_slowly(caller: str, number: int) -> None:
-        current_caller.set(caller)
+        current_caller_id.set(caller)
         deliver = make_receiver(make_form(b"content"))
 
         async def receive() -> Message:
@@ -161,7 +161,7 @@ async def test_slow_uploads_of_two_callers_give_way_to_a_third(
         return {"type": "http.request", "body": b"x", "more_body": True}
 
     async def upload_slowly(caller: str, number: int) -> None:
-        current_caller.set(caller)
+        current_caller_id.set(caller)
         try:
             await receive_upload(make_request(trickle), tmp_path / f"{caller}{number}", LARGEST)
         except HTTPException as error:
@@ -173,7 +173,7 @@ async def test_slow_uploads_of_two_callers_give_way_to_a_third(
             slow_uploads.start_soon(upload_slowly, caller, number)
         await anyio.sleep(0.3)
         assert not refused, "nobody else wants their places"
-        current_caller.set("cyd")
+        current_caller_id.set("cyd")
         with anyio.fail_after(HANG_SECONDS):
             await receive_upload(
                 make_request(make_receiver(make_form(CONTENT))), tmp_path / "cyd", LARGEST

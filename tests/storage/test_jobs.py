@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.storage.database import connect
 from readingroom.storage.errors import JobNotFound, TooManyJobs
 from readingroom.storage.jobs import store
@@ -195,7 +195,7 @@ async def test_a_job_that_never_ends_keeps_no_other_caller_waiting(tmp_path: Pat
     async def count(question: Mapping[str, Any], report: ReportJobProgress) -> Mapping[str, Any]:
         if question.get("hang"):
             await anyio.sleep_forever()
-        return {"caller": current_caller.get()}
+        return {"caller": current_caller_id.get()}
 
     done = await run_until(jobs, last, "done", {"toy.count": count})
     assert done.outcome == {"caller": "key:ben"}

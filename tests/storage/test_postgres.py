@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 
 from readingroom.bases.federal.store import SharedRecords, prepare_records
 from readingroom.core.errors import InvalidSetting
-from readingroom.core.filters import Equals, Filter, In, Metadata, Value
+from readingroom.core.filters import Equals, Filter, In, Metadata, Scalar
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.database import StatementStopped
 from readingroom.storage.errors import (
@@ -335,7 +335,7 @@ def test_texts_are_compared_by_their_bytes(collection: PostgresCollection) -> No
 
 
 def test_numbers_texts_and_truth_values_do_not_meet(collection: PostgresCollection) -> None:
-    values: dict[str, Value] = {"number": 1, "text": "1", "truth": True, "word": "true"}
+    values: dict[str, Scalar] = {"number": 1, "text": "1", "truth": True, "word": "true"}
     for chunk_id, value in values.items():
         collection.upsert_chunks(make_chunks(chunk_id, source=value))
     for chunk_id, value in values.items():

@@ -182,20 +182,20 @@ async def test_a_caller_has_one_limit_at_all_processes(databases: list[PostgresD
     here, there = (RateLimiter(60, clock=lambda: 0.0) for _ in databases)
     buckets = [SharedBuckets(database) for database in databases]
     for limiter, bucket in zip((here, there), buckets, strict=True):
-        await limiter.exchange_counts(bucket)
+        await limiter.exchange_request_counts(bucket)
     for _ in range(50):
         here.count_request("key:ann")
     here.count_request("key:ben")
-    await here.exchange_counts(buckets[0])
+    await here.exchange_request_counts(buckets[0])
     for _ in range(40):  # it has not heard of the others yet
         there.count_request("key:ann")
-    await there.exchange_counts(buckets[1])
+    await there.exchange_request_counts(buckets[1])
     with pytest.raises(RateLimited):
         there.count_request("key:ann")
     there.count_request("key:ben")
     for _ in range(2):
         here.count_request("key:ann")
-    await here.exchange_counts(buckets[0])
+    await here.exchange_request_counts(buckets[0])
     with pytest.raises(RateLimited):
         here.count_request("key:ann")
     allowance = here.find_allowance("key:ann")

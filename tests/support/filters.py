@@ -6,7 +6,7 @@ from readingroom.core.filters import (
     In,
     Metadata,
     Range,
-    Value,
+    Scalar,
     flatten_filter,
     make_comparison_key,
 )
@@ -17,7 +17,7 @@ def passes(metadata: Metadata, where: Filter | None) -> bool:
     return all(_holds(metadata.get(part.field), part) for part in flatten_filter(where))
 
 
-def _holds(value: Value | None, part: Condition) -> bool:
+def _holds(value: Scalar | None, part: Condition) -> bool:
     match part:
         case _ if value is None:
             return False

@@ -13,7 +13,8 @@ from mcp import Client
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.store import CacheLifetimes, GovukReader
 from readingroom.bases.guidance.tools import open_guidance_base
-from readingroom.demo.govuk import ContentItem, GovukEmulator, make_sample_items, serve_on_loopback
+from readingroom.demo.govuk import GovukEmulator, make_sample_content_items, serve_on_loopback
+from readingroom.demo.govuk_search import ContentItem
 from readingroom.net.breaker import CircuitBreaker
 from readingroom.net.cache import Cache, MemoryCacheBackend
 from readingroom.net.limiter import SlidingWindow
@@ -35,20 +36,20 @@ class Upstream:
 
     def reset(self) -> "Upstream":
         """As new, on the same socket."""
-        self.emulator.items = make_sample_items()
-        self.emulator.fault = None
+        self.emulator.items = make_sample_content_items()
+        self.emulator.apply_fault = None
         self.emulator.lists_total = self.emulator.lists_withdrawn = True
-        self.emulator.seen.clear()
+        self.emulator.seen_requests.clear()
         return self
 
     def paths(self) -> list[str]:
-        return [seen.path for seen in self.emulator.seen]
+        return [seen.path for seen in self.emulator.seen_requests]
 
 
 @contextlib.contextmanager
 def run_emulator(items: dict[str, ContentItem] | None = None) -> Iterator[Upstream]:
     """The emulator on a free port of loopback, in a thread."""
-    emulator = GovukEmulator(make_sample_items() if items is None else items)
+    emulator = GovukEmulator(make_sample_content_items() if items is None else items)
     with serve_on_loopback(emulator) as url:
         yield Upstream(url, emulator)
 

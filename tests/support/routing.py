@@ -109,7 +109,7 @@ def route_questions(data: Path, asked: Sequence[Asked]) -> list[Routed]:
     bases = open_bases(sorted(BASES), settings)
     everything, *_ = make_faces(bases, make_federated_base(bases, settings))
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
-    tools = [tool for tool, _ in everything.tools_by_name.values()]
+    tools = [tool for tool, _ in everything.tools_and_dialects_by_name.values()]
     return list(route(asked, tools, owners, get_shared_embedder(settings)))
 
 
@@ -157,7 +157,9 @@ def _measure(
     sizes: list[tuple[int, int, int, int]] = []
     for chosen, group in groups:
         names = face.list_tool_names(chosen)
-        tools = [tool for name, (tool, _) in face.tools_by_name.items() if name in names]
+        tools = [
+            tool for name, (tool, _) in face.tools_and_dialects_by_name.items() if name in names
+        ]
         results += route([q for q in group if q.tool in names], tools, owners, embedder)
         inputs = [(tool.name, tool.describe(), tool.input_schema) for tool in tools]
         whole = [(*said, tool.output_schema) for said, tool in zip(inputs, tools, strict=True)]

@@ -24,7 +24,7 @@ from readingroom.engine.embedding.weights import get_weights_folder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.commands import Ask
 from readingroom.federation.models import DeskSearch
-from readingroom.federation.room import FEDERATION_SPEC, list_empty_bases
+from readingroom.federation.room import FEDERATION_SPEC, list_empty_base_names
 from readingroom.protocol.search import UnreadRevision, make_unread_cautions
 
 _MAX_LINE_WIDTH = 100
@@ -47,7 +47,7 @@ def _complete_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]
 )
 @click.option("-n", "--limit", default=5, show_default=True, help="How many passages.")
 @add_common_options
-def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
+def ask(question: str, settings: RoomSettings, as_json: bool, **search_options: Any) -> None:
     """Search every base for QUESTION and print the passages that answer it, each with its citation.
 
     \b
@@ -58,21 +58,21 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     Nothing is made up: what is printed stands in a source, and `readingroom ask --json` names the
     id that fetches it. Ends with 1 when nothing here is close to the question.
     """
-    values["source"] = list(values["source"]) or None
-    ask_command = Ask(search=build_model(DeskSearch, query=question, **values))
+    search_options["source"] = list(search_options["source"]) or None
+    ask_command = Ask(search=build_model(DeskSearch, query=question, **search_options))
     with open_sample_settings(settings, BASES.values()) as chosen_settings:
         search_answer = run_command(ask_command, FEDERATION_SPEC, chosen_settings, no_progress)
-    own_notes = [
+    notes_of_this_command = [
         *_describe_empty_bases(search_answer, chosen_settings),
         *_describe_missing_model(search_answer, chosen_settings),
     ]
-    print_result(as_json, search_answer, _format_answer(search_answer, own_notes))
+    print_result(as_json, search_answer, _format_answer(search_answer, notes_of_this_command))
     if not search_answer["results"] or search_answer["confidence"] == "none":
         sys.exit(1)
 
 
 def _describe_empty_bases(search_answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
-    if not search_answer["results"] and (empty_base_names := list_empty_bases(settings)):
+    if not search_answer["results"] and (empty_base_names := list_empty_base_names(settings)):
         yield f"(There is nothing in {', '.join(empty_base_names)} yet.)"
 
 
@@ -89,7 +89,7 @@ def _describe_missing_model(search_answer: dict[str, Any], settings: RoomSetting
         )
 
 
-def _format_answer(search_answer: dict[str, Any], own_notes: Sequence[str] = ()) -> str:
+def _format_answer(search_answer: dict[str, Any], notes_of_this_command: Sequence[str] = ()) -> str:
     line_width = min(_MAX_LINE_WIDTH, shutil.get_terminal_size().columns)
     hits = search_answer["results"]
     formatted_hits = [
@@ -109,7 +109,11 @@ def _format_answer(search_answer: dict[str, Any], own_notes: Sequence[str] = ())
     # What must be repeated with the words, once however many hits demand it.
     attribution_texts = dict.fromkeys(hit["attribution"] for hit in hits if hit.get("attribution"))
     return "\n\n".join(
-        [*formatted_hits, *note_texts, *map(wrap_text, (*own_notes, *attribution_texts))]
+        [
+            *formatted_hits,
+            *note_texts,
+            *map(wrap_text, (*notes_of_this_command, *attribution_texts)),
+        ]
     )
 
 

@@ -25,7 +25,7 @@ from readingroom.console.options import (
     tell_what_is_kept,
 )
 from readingroom.core import clock
-from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
+from readingroom.core.settings import SAMPLE_MARK_FILE_NAME, RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import Command
 from readingroom.storage.archive import Manifest, copy_database, make_file_entries, pack_archive
@@ -58,17 +58,17 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
         pack_archive(
             backup_manifest, copies_folder, file, make_tenths_printer("packing: {} of {} files")
         )
-    archive_bytes = file.stat().st_size
+    archive_byte_count = file.stat().st_size
     manifest_fields = backup_manifest.model_dump(mode="json", exclude={"files"})
     manifest_fields |= {
         "file": str(file),
         "files": len(backup_manifest.files),
-        "bytes": archive_bytes,
+        "bytes": archive_byte_count,
     }
     print_result(
         as_json,
         manifest_fields,
-        f"{file}: {describe_contents(backup_manifest)}; {archive_bytes / 1e6:.1f} MB",
+        f"{file}: {describe_backup_contents(backup_manifest)}; {archive_byte_count / 1e6:.1f} MB",
     )
 
 
@@ -124,11 +124,11 @@ def _lock_workspace(backup_workspace: Path) -> FolderLock:
 
 def _delete_workspace(backup_workspace: Path, workspace_lock: FolderLock) -> None:
     """Delete a workspace, its lock last: if we are killed meanwhile, the next backup sweeps it."""
-    for workspace_entry in backup_workspace.iterdir():
-        if workspace_entry.is_dir():
-            shutil.rmtree(workspace_entry)
-        elif workspace_entry != workspace_lock.path:
-            workspace_entry.unlink()
+    for workspace_path in backup_workspace.iterdir():
+        if workspace_path.is_dir():
+            shutil.rmtree(workspace_path)
+        elif workspace_path != workspace_lock.path:
+            workspace_path.unlink()
     shutil.rmtree(backup_workspace)
     workspace_lock.release()
 
@@ -136,37 +136,39 @@ def _delete_workspace(backup_workspace: Path, workspace_lock: FolderLock) -> Non
 def _copy_all_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     """Copy every store into `copies_folder` and return the manifest of the copies."""
     if settings.is_sample:  # else what is restored from it would pass for the real thing
-        shutil.copyfile(settings.data / SAMPLE_MARK_FILE, copies_folder / SAMPLE_MARK_FILE)
+        shutil.copyfile(
+            settings.data / SAMPLE_MARK_FILE_NAME, copies_folder / SAMPLE_MARK_FILE_NAME
+        )
     key_ring = open_keys(settings)
     if isinstance(key_ring, SharedKeyRing):
         key_ring.dump_keys(copies_folder)
     elif (settings.data / KEYS_FILE).exists():
         copy_database(settings.data / KEYS_FILE, copies_folder / KEYS_FILE)
-    counts_by_base: dict[str, dict[str, Any]] = {}
+    record_counts_by_base: dict[str, dict[str, Any]] = {}
     for base_name, backup_handler in load_backup_handlers().items():
         if backup_handler.has_data(settings):
             click.echo(f"{base_name}: copying", err=True)
-            report_pages = make_tenths_printer(base_name + ": {} of {} pages copied")
-            counts_by_base[base_name] = backup_handler.write_backup(
-                settings, copies_folder, partial(run_base_command, base_name), report_pages
+            report_copied_pages = make_tenths_printer(base_name + ": {} of {} pages copied")
+            record_counts_by_base[base_name] = backup_handler.write_backup(
+                settings, copies_folder, partial(run_base_command, base_name), report_copied_pages
             )
     return Manifest(
         version=__version__,
         created_at=clock.format_now(),
-        bases=counts_by_base,
+        bases=record_counts_by_base,
         files=make_file_entries(copies_folder),
     )
 
 
-def describe_contents(backup_manifest: Manifest) -> str:
+def describe_backup_contents(backup_manifest: Manifest) -> str:
     """Return what a backup holds, in words: `policy (6 policies, 174 chunks)`."""
     base_summaries = []
     for base_name, record_counts in backup_manifest.bases.items():
-        contents_text = ", ".join(
+        counts_text = ", ".join(
             _format_count(record_noun, record_count)
             for record_noun, record_count in record_counts.items()
         )
-        base_summaries.append(f"{base_name} ({contents_text})")
+        base_summaries.append(f"{base_name} ({counts_text})")
     return ", ".join(base_summaries) or "no base"
 
 

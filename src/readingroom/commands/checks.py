@@ -17,9 +17,13 @@ from pathlib import Path
 import anyio
 import httpx2
 
-from readingroom.commands.restore import REPLACED_FOLDER, STAGING_FOLDER
+from readingroom.commands.restore import REPLACED_FOLDER_NAME, STAGING_FOLDER_NAME
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.settings import CONFIGURATION_FILE, make_sandbox_environment, reveal_secret
+from readingroom.core.settings import (
+    CONFIGURATION_FILE_NAME,
+    make_sandbox_environment,
+    reveal_secret,
+)
 from readingroom.engine.embedding.cross_encoder.reranker import PACKAGE_NAME
 from readingroom.engine.embedding.shared import find_shared_reranker
 from readingroom.engine.embedding.weights import get_weights_folder
@@ -43,7 +47,7 @@ _OCR_LANGUAGE = "eng"
 _PACKAGE_NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]+")
 
 
-Check = Callable[[ServerSettings], Iterator[Complaint]]
+RoomCheck = Callable[[ServerSettings], Iterator[Complaint]]
 
 
 def _make_check_complaint(
@@ -62,16 +66,16 @@ def check_directory(settings: ServerSettings) -> Iterator[Complaint]:
             f"run this as {data_directory.owner()}, or give the directory to the user who serves"
         )
         yield _make_check_complaint("directory", f"{data_directory} cannot be written", remedy_text)
-    if (data_directory / STAGING_FOLDER).exists():
+    if (data_directory / STAGING_FOLDER_NAME).exists():
         yield _make_check_complaint(
             "directory",
             "a restore was interrupted",
             "run `readingroom restore FILE --force` again; nothing of the backup is lost",
         )
-    if (data_directory / REPLACED_FOLDER).exists():
+    if (data_directory / REPLACED_FOLDER_NAME).exists():
         yield _make_check_complaint(
             "directory",
-            f"what a restore replaced is still in {data_directory / REPLACED_FOLDER}",
+            f"what a restore replaced is still in {data_directory / REPLACED_FOLDER_NAME}",
             "delete it when you are sure that you do not need it",
             is_note=True,
         )
@@ -90,10 +94,10 @@ def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
             # A group may have been given the directory on purpose, everybody has not.
             is_note=not granted_mode_bits & 0o007,
         )
-    for file_name in (KEYS_FILE, CONFIGURATION_FILE):
+    for file_name in (KEYS_FILE, CONFIGURATION_FILE_NAME):
         file_path = settings.data / file_name
         if file_path.exists() and stat.S_IMODE(file_path.stat().st_mode) & 0o077:
-            if file_name == CONFIGURATION_FILE and b"api_key" not in file_path.read_bytes():
+            if file_name == CONFIGURATION_FILE_NAME and b"api_key" not in file_path.read_bytes():
                 continue
             yield _make_check_complaint(
                 "permissions", f"others may read {file_path}", f"chmod 600 {file_path}"
@@ -111,7 +115,7 @@ def check_api_key(settings: ServerSettings) -> Iterator[Complaint]:
         )
 
 
-def check_disk(settings: ServerSettings) -> Iterator[Complaint]:
+def check_free_disk_space(settings: ServerSettings) -> Iterator[Complaint]:
     existing_folder = next(
         candidate_path
         for candidate_path in (settings.data, *settings.data.parents)
@@ -163,17 +167,17 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
             "install tesseract-ocr, or set ENABLE_OCR=false",
         )
         return
-    language_listing = run_command_confined(
+    listing_process = run_command_confined(
         [tesseract_path, "--list-langs"], make_sandbox_environment()
     )
-    if language_listing.returncode != 0:
-        failure_reason = (language_listing.stderr.splitlines() or ["no reason was given"])[-1]
+    if listing_process.returncode != 0:
+        failure_reason = (listing_process.stderr.splitlines() or ["no reason was given"])[-1]
         yield _make_check_complaint(
             "tesseract",
             f"{tesseract_path} does not run inside the sandbox: {failure_reason}",
             "install tesseract with your system's packages, so that it lies below /usr",
         )
-    elif _OCR_LANGUAGE not in language_listing.stdout.split():
+    elif _OCR_LANGUAGE not in listing_process.stdout.split():
         yield _make_check_complaint(
             "tesseract",
             f"it does not know the language {_OCR_LANGUAGE!r}",
@@ -183,9 +187,9 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_sandbox(settings: ServerSettings) -> Iterator[Complaint]:
     """A document that takes over its reader can do no harm."""
-    if gaps_text := describe_confinement_gaps():
+    if confinement_gaps_text := describe_confinement_gaps():
         remedy_text = "use a newer Linux kernel; until then read only documents that you trust"
-        yield _make_check_complaint("sandbox", gaps_text, remedy_text, is_note=True)
+        yield _make_check_complaint("sandbox", confinement_gaps_text, remedy_text, is_note=True)
     for program_path in find_program_paths(make_sandbox_environment()):
         if settings.data.resolve().is_relative_to(Path(program_path).resolve()):
             problem_text = (
@@ -205,9 +209,9 @@ def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
             f"SQLite {sqlite3.sqlite_version} is too old, {needed_version} is needed",
             "use a newer Python, or one built with a newer SQLite",
         )
-    with closing(connect(":memory:")) as db:
+    with closing(connect(":memory:")) as memory_database:
         try:
-            db.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
+            memory_database.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
         except sqlite3.OperationalError:
             remedy_text = "use a Python whose SQLite was built with FTS5"
             yield _make_check_complaint(
@@ -258,7 +262,7 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
 
     remedy_text = "start it, or correct REDIS_URL; set maxmemory-policy to noeviction"
     try:
-        is_durable = anyio.run(is_server_durable)
+        is_redis_durable = anyio.run(is_server_durable)
     except KnowledgeError as error:
         yield _make_check_complaint("Redis", error.message, remedy_text)
     except Exception as error:  # whatever its client raises, it does not answer
@@ -266,7 +270,7 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
             "Redis", f"the server at REDIS_URL does not answer: {error}", remedy_text
         )
     else:
-        if not is_durable:
+        if not is_redis_durable:
             problem_text = "the server at REDIS_URL keeps no append-only file: a crash loses writes"
             yield _make_check_complaint(
                 "Redis", problem_text, "set appendonly to yes there", is_note=True
@@ -299,11 +303,11 @@ def _is_our_server(url_scheme: str, server_port: int) -> bool:
         return False
 
 
-CHECKS: dict[str, Check] = {
+CHECKS_BY_NAME: dict[str, RoomCheck] = {
     "directory": check_directory,
     "permissions": check_permissions,
     "key": check_api_key,
-    "disk": check_disk,
+    "disk": check_free_disk_space,
     "model": check_model,
     "tesseract": check_tesseract,
     "sandbox": check_sandbox,

@@ -25,9 +25,10 @@ from readingroom.server.settings import ServerSettings
 from readingroom.storage.lock import read_folder_owner
 from readingroom.storage.postgres.keys import open_keys
 
-_KEY_VARIABLE = "READING_ROOM_KEY"
+_KEY_VARIABLE_NAME = "READING_ROOM_KEY"
 _DEFAULT_STDIO_BASE_NAME = min(
-    (spec for spec in BASES.values() if spec.serves_stdio), key=lambda spec: spec.port
+    (base_spec for base_spec in BASES.values() if base_spec.serves_stdio),
+    key=lambda base_spec: base_spec.port,
 ).name
 
 
@@ -52,7 +53,7 @@ _FORMAT_BY_CLIENT = {
 @click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="Another file.")
 @click.option("--write", is_flag=True, help="Write the file instead of printing.")
 @add_common_options
-def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any) -> None:
+def connect(client: str, settings: ServerSettings, as_json: bool, **connect_options: Any) -> None:
     """Print what CLIENT needs to reach this server, or write it with --write.
 
     \b
@@ -61,28 +62,28 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
       readingroom connect claude                 Claude Desktop, over stdio
     """
     if client == "chatgpt":
-        _print_chatgpt_steps(settings, options, as_json)
+        _print_chatgpt_steps(settings, connect_options, as_json)
         return
     client_format = _FORMAT_BY_CLIENT[client]
     connection_target = _choose_connection_target(
-        settings, options, is_over_stdio=options["stdio"] or client == "claude"
+        settings, connect_options, is_over_stdio=connect_options["stdio"] or client == "claude"
     )
     entry_by_server_name = {
         connection_target.name: _build_client_entry(client_format, connection_target)
     }
-    project_folder = (options["folder"] or Path()).absolute()
-    client_file = options["file"] or _find_client_file(client_format, project_folder)
-    backup_file = (
-        _write_client_entry(client_file, client_format.section, entry_by_server_name)
-        if options["write"]
+    project_folder = (connect_options["folder"] or Path()).absolute()
+    client_file_path = connect_options["file"] or _find_client_file(client_format, project_folder)
+    backup_path = (
+        _write_client_entry(client_file_path, client_format.servers_key, entry_by_server_name)
+        if connect_options["write"]
         else None
     )
     outcome_fields = {
         "client": client,
-        "file": str(client_file),
-        "configuration": {client_format.section: entry_by_server_name},
-        "written": options["write"],
-        "copy": str(backup_file) if backup_file else None,
+        "file": str(client_file_path),
+        "configuration": {client_format.servers_key: entry_by_server_name},
+        "written": connect_options["write"],
+        "copy": str(backup_path) if backup_path else None,
     }
     print_result(
         as_json,
@@ -100,7 +101,7 @@ class _ConnectionTarget:
     key: str | None
     needs_key: bool
     stdio_base_name: str | None
-    data: str | None
+    data_directory: str | None
 
 
 def _choose_connection_target(
@@ -129,7 +130,9 @@ def _choose_connection_target(
         needs_key=settings.api_key is not None or open_keys(settings).is_closed(),
         stdio_base_name=base_name if is_over_stdio else None,
         # Named only where it was named to us: else the client's default is the same.
-        data=str(settings.data) if click.get_current_context().params.get("data") else None,
+        data_directory=str(settings.data)
+        if click.get_current_context().params.get("data")
+        else None,
     )
 
 
@@ -146,73 +149,81 @@ def _build_client_entry(
 ) -> dict[str, Any]:
     if connection_target.stdio_base_name:
         transport_field = {"type": "stdio"} if client_format.names_transport_type else {}
-        data_arguments = ["--data", connection_target.data] if connection_target.data else []
+        data_arguments = (
+            ["--data", connection_target.data_directory] if connection_target.data_directory else []
+        )
         return {
             **transport_field,
             "command": _find_own_program(),
             "args": ["stdio", connection_target.stdio_base_name, *data_arguments],
         }
-    sent_key = connection_target.key or (
-        client_format.variable % _KEY_VARIABLE if connection_target.needs_key else None
+    key_or_variable = connection_target.key or (
+        client_format.variable_template % _KEY_VARIABLE_NAME
+        if connection_target.needs_key
+        else None
     )
-    return client_format.build_entry(connection_target.url, sent_key)
+    return client_format.build_entry(connection_target.url, key_or_variable)
 
 
 def _find_own_program() -> str:
     """Return the full path of our own command: a client has another PATH."""
-    program_beside_python = Path(sys.executable).with_name("readingroom")
-    if program_beside_python.exists():
-        return str(program_beside_python)
+    path_beside_python = Path(sys.executable).with_name("readingroom")
+    if path_beside_python.exists():
+        return str(path_beside_python)
     return shutil.which("readingroom") or "readingroom"
 
 
 def _find_client_file(client_format: ClientFormat, project_folder: Path) -> Path:
     """Return the client's file: in the project's folder, or among the user's applications."""
     if client_format is not _CLAUDE_DESKTOP:
-        return project_folder / client_format.file
+        return project_folder / client_format.configuration_path
     if sys.platform == "darwin":
         settings_folder = Path.home() / "Library" / "Application Support"
     else:
         settings_folder = Path.home() / ".config"
-    return settings_folder / "Claude" / client_format.file
+    return settings_folder / "Claude" / client_format.configuration_path
 
 
 def _write_client_entry(
-    client_file: Path, section_name: str, entry_by_server_name: dict[str, Any]
+    client_file_path: Path, servers_key: str, entry_by_server_name: dict[str, Any]
 ) -> Path | None:
     """Put the entry into the file and return the copy of what it was, if it was there."""
-    client_file = client_file.resolve()  # a link to a shared file stays one
-    client_config = _read_client_file(client_file)
-    server_entries = client_config.setdefault(section_name, {})
-    if not isinstance(server_entries, dict):
+    client_file_path = client_file_path.resolve()  # a link to a shared file stays one
+    client_config = _read_client_file(client_file_path)
+    all_entries_by_server_name = client_config.setdefault(servers_key, {})
+    if not isinstance(all_entries_by_server_name, dict):
         raise ClientFileUnreadable(
-            f"{client_file}: {section_name!r} is not an object; mend it first"
+            f"{client_file_path}: {servers_key!r} is not an object; mend it first"
         )
-    backup_file = None
-    if client_file.exists():
-        backup_file = client_file.with_name(f"{client_file.name}.before-{ROOM_SERVER_NAME}")
-        shutil.copy2(client_file, backup_file)
-    server_entries.update(entry_by_server_name)
-    client_file.parent.mkdir(parents=True, exist_ok=True)
-    new_file = client_file.with_name(f".{client_file.name}.{ROOM_SERVER_NAME}")
-    new_file.touch(mode=0o600)  # it may hold a key
-    new_file.write_text(json.dumps(client_config, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    new_file.replace(client_file)
-    return backup_file
+    backup_path = None
+    if client_file_path.exists():
+        backup_path = client_file_path.with_name(
+            f"{client_file_path.name}.before-{ROOM_SERVER_NAME}"
+        )
+        shutil.copy2(client_file_path, backup_path)
+    all_entries_by_server_name.update(entry_by_server_name)
+    client_file_path.parent.mkdir(parents=True, exist_ok=True)
+    temporary_path = client_file_path.with_name(f".{client_file_path.name}.{ROOM_SERVER_NAME}")
+    temporary_path.touch(mode=0o600)  # it may hold a key
+    temporary_path.write_text(
+        json.dumps(client_config, indent=2, ensure_ascii=False) + "\n", "utf-8"
+    )
+    temporary_path.replace(client_file_path)
+    return backup_path
 
 
-def _read_client_file(client_file: Path) -> dict[str, Any]:
+def _read_client_file(client_file_path: Path) -> dict[str, Any]:
     try:
-        client_config = json.loads(client_file.read_text("utf-8-sig").strip() or "{}")
+        client_config = json.loads(client_file_path.read_text("utf-8-sig").strip() or "{}")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise ClientFileUnreadable(
-            f"{client_file} is not plain JSON ({error}); leave --write out and paste the "
+            f"{client_file_path} is not plain JSON ({error}); leave --write out and paste the "
             "entry yourself"
         ) from error
     if not isinstance(client_config, dict):
-        raise ClientFileUnreadable(f"{client_file} does not hold an object; mend it first")
+        raise ClientFileUnreadable(f"{client_file_path} does not hold an object; mend it first")
     return client_config
 
 
@@ -241,8 +252,8 @@ def _describe_connection(
         and not connection_target.stdio_base_name
     ):
         outcome_lines += [
-            f"Set {_KEY_VARIABLE} to a key where the client starts, or pass --key. Make one that "
-            "can change nothing, because an agent may be misled by what it reads:",
+            f"Set {_KEY_VARIABLE_NAME} to a key where the client starts, or pass --key. Make one "
+            "that can change nothing, because an agent may be misled by what it reads:",
             f"  readingroom keys add {connection_target.name} --read-only",
         ]
     return "\n".join(outcome_lines)
@@ -253,13 +264,13 @@ def _print_chatgpt_steps(
 ) -> None:
     """It has no file: a connector is added in its settings."""
     connection_target = _choose_connection_target(settings, connect_options, is_over_stdio=False)
-    is_public = connection_target.url.startswith("https://")
+    is_https_address = connection_target.url.startswith("https://")
     step_texts = [
         "Settings > Connectors > Advanced: switch on developer mode.",
         f"Create a connector with the address {connection_target.url}",
         "Authentication: OAuth where the server has it (JOSH_AUTH=oauth), else none.",
     ]
-    if not is_public:
+    if not is_https_address:
         step_texts.append("ChatGPT calls from outside: it needs a public https address (--url).")
     outcome_fields = {
         "client": "chatgpt",

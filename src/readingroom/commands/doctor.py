@@ -8,7 +8,7 @@ import click
 
 from readingroom.bases import BASES
 from readingroom.commands.backup import run_base_command
-from readingroom.commands.checks import CHECKS
+from readingroom.commands.checks import CHECKS_BY_NAME
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.errors import KnowledgeError
 from readingroom.protocol.doctor import Complaint
@@ -26,16 +26,18 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     Each line says what to do. Ends with 0 when all is well or was mended, else with 1; a note does
     not count.
     """
-    checked_specs = [
+    checked_base_specs = [
         base_spec for base_spec in BASES.values() if _has_data_to_check(base_spec, settings)
     ]
-    checked_names = [*(base_spec.name for base_spec in checked_specs), *CHECKS]
+    checked_names = [*(base_spec.name for base_spec in checked_base_specs), *CHECKS_BY_NAME]
     findings = [
         finding
-        for base_spec in checked_specs
+        for base_spec in checked_base_specs
         for finding in _check_base(base_spec, settings, repair)
     ]
-    findings += [finding for check_room in CHECKS.values() for finding in check_room(settings)]
+    findings += [
+        finding for run_check in CHECKS_BY_NAME.values() for finding in run_check(settings)
+    ]
     problem_findings = [finding for finding in findings if not finding.is_note]
     noted_findings = [finding for finding in findings if finding.is_note]
     finding_lines = [_format_complaint(problem_finding) for problem_finding in problem_findings]

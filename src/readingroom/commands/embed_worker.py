@@ -24,8 +24,8 @@ from readingroom.protocol.embedding_worker import (
 )
 from readingroom.protocol.spec import list_leasable_passages
 
-_REPORT_SECONDS = 10.0
-_POLL_SECONDS = 15.0
+_SECONDS_BETWEEN_REPORTS = 10.0
+_SECONDS_BETWEEN_POLLS = 15.0
 _DATABASE_SCHEMES = ("postgresql", "postgres")
 
 
@@ -107,7 +107,7 @@ def embed_worker(
         "Vectors that were stored are kept, and another worker gets what this one had: run the "
         "same command again to go on"
     ):
-        stored_count = embedding_worker.embed_until_done(None if once else _POLL_SECONDS)
+        stored_count = embedding_worker.embed_until_done(None if once else _SECONDS_BETWEEN_POLLS)
     print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
 
 
@@ -143,10 +143,10 @@ class _ProgressPrinter:
         self._print_again_at = 0.0
 
     def __call__(self, embedding_progress: EmbeddingProgress) -> None:
-        now_seconds = clock.unix_seconds()
+        now_seconds = clock.read_unix_seconds()
         if self._is_quiet or now_seconds < self._print_again_at:
             return
-        self._print_again_at = now_seconds + _REPORT_SECONDS
+        self._print_again_at = now_seconds + _SECONDS_BETWEEN_REPORTS
         rate_text = (
             f", {embedding_progress.per_second:,.1f} a second"
             if embedding_progress.per_second

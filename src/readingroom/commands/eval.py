@@ -40,7 +40,7 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
 
     It asks a running server where there is one, else the data directory.
     """
-    evaluation_questions = read_questions(file)
+    evaluation_questions = read_evaluation_questions(file)
     evaluate_command = build_model(
         Evaluate, questions=evaluation_questions, source=list(source) or None
     )
@@ -49,7 +49,7 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
     print_result(as_json, evaluation_result, _format_evaluation(evaluation_result))
 
 
-def read_questions(questions_file: Path) -> list[EvaluationQuestion]:
+def read_evaluation_questions(questions_file: Path) -> list[EvaluationQuestion]:
     """Return the questions of a file. Raise `UsageError` for a line that is none."""
     try:
         file_lines = questions_file.read_text("utf-8").splitlines()
@@ -67,14 +67,14 @@ def read_questions(questions_file: Path) -> list[EvaluationQuestion]:
     return evaluation_questions
 
 
-def _parse_question_line(file_line: str, line_place: str) -> EvaluationQuestion:
+def _parse_question_line(file_line: str, line_label: str) -> EvaluationQuestion:
     question_text, _, right_ids_text = file_line.partition("\t")
     right_ids = [
         right_id.strip() for right_id in right_ids_text.split(_ID_SEPARATOR) if right_id.strip()
     ]
     if not question_text.strip() or not right_ids or "\t" in right_ids_text:
         raise click.UsageError(
-            f"{line_place} needs a question, a tab, and an id or `{NO_RIGHT_ANSWER_MARK}`"
+            f"{line_label} needs a question, a tab, and an id or `{NO_RIGHT_ANSWER_MARK}`"
         )
     try:
         return EvaluationQuestion(
@@ -82,11 +82,11 @@ def _parse_question_line(file_line: str, line_place: str) -> EvaluationQuestion:
             right_ids=[] if right_ids == [NO_RIGHT_ANSWER_MARK] else right_ids,
         )
     except ValidationError as error:
-        raise click.UsageError(f"{line_place}: {error.errors()[0]['msg']}") from error
+        raise click.UsageError(f"{line_label}: {error.errors()[0]['msg']}") from error
 
 
 def _format_evaluation(evaluation_result: dict[str, Any]) -> str:
-    figure_rows = [
+    labels_and_figures = [
         (
             "questions",
             f"{evaluation_result['questions']}, of which {evaluation_result['unanswerable']} "
@@ -104,21 +104,23 @@ def _format_evaluation(evaluation_result: dict[str, Any]) -> str:
             f"{evaluation_result['latency_p50_ms']} / {evaluation_result['latency_p95_ms']}",
         ),
     ]
-    figure_lines = [f"{figure_label:24} {figure_text}" for figure_label, figure_text in figure_rows]
+    report_lines = [
+        f"{figure_label:24} {figure_text}" for figure_label, figure_text in labels_and_figures
+    ]
     missed_questions = evaluation_result["misses"][:_MAX_MISSES]
     if missed_questions:
-        figure_lines += ["", f"Not first ({len(evaluation_result['misses'])}):"]
+        report_lines += ["", f"Not first ({len(evaluation_result['misses'])}):"]
     for missed_question in missed_questions:
         rank_text = f"at {missed_question['rank']}" if missed_question["rank"] else "not found"
-        figure_lines += [
+        report_lines += [
             f"  {missed_question['question']}",
             f"    {rank_text}; first: {missed_question['first_id']}",
         ]
-    return "\n".join(figure_lines)
+    return "\n".join(report_lines)
 
 
-def _format_percent(found_share: float | None) -> str:
-    return "-" if found_share is None else f"{found_share:.1%}"
+def _format_percent(share_of_questions: float | None) -> str:
+    return "-" if share_of_questions is None else f"{share_of_questions:.1%}"
 
 
 def _format_decimal(figure_value: float | None) -> str:

@@ -120,10 +120,12 @@ def reopen(settings: RoomSettings, as_json: bool) -> None:
     )
 
 
-def _describe_role(api_key: Key) -> str:
-    has_role_by_name = {
-        "read-only": api_key.read_only,
-        "operator": api_key.operator,
-        "worker": api_key.worker,
+def _describe_role(named_key: Key) -> str:
+    has_role_by_role_name = {
+        "read-only": named_key.read_only,
+        "operator": named_key.operator,
+        "worker": named_key.worker,
     }
-    return next((role_name for role_name, has_role in has_role_by_name.items() if has_role), "")
+    return next(
+        (role_name for role_name, has_role in has_role_by_role_name.items() if has_role), ""
+    )

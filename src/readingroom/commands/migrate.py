@@ -96,13 +96,13 @@ def _migrate_base(
     base_name: str, settings: RoomSettings, target_settings: RoomSettings, is_forced: bool
 ) -> dict[str, Any]:
     with _open_migration_workspace(settings.data) as migration_workspace:
-        original_folder, folder_before, folder_after = (
+        original_folder, copy_before_folder, copy_after_folder = (
             migration_workspace / folder_name for folder_name in ("original", "before", "after")
         )
         record_counts = _write_base_copy(base_name, settings, original_folder)
         if _write_base_copy(
-            base_name, target_settings, folder_before
-        ) == record_counts and not _list_differing_files(original_folder, folder_before):
+            base_name, target_settings, copy_before_folder
+        ) == record_counts and not _list_differing_files(original_folder, copy_before_folder):
             return {"counts": record_counts, "was_there": True}
         staged_settings = target_settings.model_copy(
             update={"data": migration_workspace / "staged"}
@@ -112,12 +112,12 @@ def _migrate_base(
         load_backup_handlers()[base_name].restore_backup(
             staged_settings, settings.data, is_forced, partial(run_base_command, base_name)
         )
-        _write_base_copy(base_name, target_settings, folder_after)
-        if differing_files := _list_differing_files(original_folder, folder_after):
+        _write_base_copy(base_name, target_settings, copy_after_folder)
+        if differing_file_names := _list_differing_files(original_folder, copy_after_folder):
             raise CopyDiffers(
                 f"The {base_name} base in the database differs from the original "
-                f"({', '.join(differing_files[:5])}); did it change meanwhile? Run this again with "
-                "--force"
+                f"({', '.join(differing_file_names[:5])}); did it change meanwhile? Run this again "
+                "with --force"
             )
         question_count = _compare_search_answers(
             base_name, settings, target_settings, original_folder
@@ -167,13 +167,18 @@ def _read_comparable_content(file_path: Path) -> object:
     if file_path.suffix == ".json":
         return _sort_json_lists(json.loads(file_path.read_text("utf-8")))
     if file_path.suffix == ".db":
-        with closing(open_untrusted(file_path)) as db:
+        with closing(open_untrusted(file_path)) as copied_database:
             table_names = [
-                table_name for (table_name,) in db.execute(db.dialect.table_names_sql).fetchall()
+                table_name
+                for (table_name,) in copied_database.execute(
+                    copied_database.dialect.table_names_sql
+                ).fetchall()
             ]
             return {
                 table_name: sorted(
-                    map(_normalise_table_row, db.execute(f"SELECT * FROM {table_name}"))
+                    map(
+                        _normalise_table_row, copied_database.execute(f"SELECT * FROM {table_name}")
+                    )
                 )
                 for table_name in table_names
             }
@@ -215,29 +220,29 @@ def _compare_search_answers(
     base_name: str, settings: RoomSettings, target_settings: RoomSettings, original_folder: Path
 ) -> int:
     """Ask both the same; return how many questions. Raise `CopyDiffers` for other answers."""
-    with closing(open_untrusted(original_folder / base_name / "chunks.db")) as db:
-        sample_rows = db.execute(
+    with closing(open_untrusted(original_folder / base_name / "chunks.db")) as copied_database:
+        chunk_text_rows = copied_database.execute(
             "SELECT text FROM chunks ORDER BY id LIMIT ?", (_SAMPLE_QUESTION_COUNT,)
         ).fetchall()
     search_command_type = _find_search_command(base_name)
-    for (chunk_text,) in sample_rows:
+    for (chunk_text,) in chunk_text_rows:
         search_command_here = search_command_type.model_validate(
             {"question": {"query": " ".join(chunk_text.split()[:12])}}
         )
-        answer_of_each_side = [
-            run_base_command(base_name, search_command_here, side_settings)
-            for side_settings in (settings, target_settings)
+        answers_of_both_rooms = [
+            run_base_command(base_name, search_command_here, room_settings)
+            for room_settings in (settings, target_settings)
         ]
-        citations_of_each_side = [
-            [hit["citation"] for hit in side_answer["results"]]
-            for side_answer in answer_of_each_side
+        citations_of_both_rooms = [
+            [hit["citation"] for hit in room_answer["results"]]
+            for room_answer in answers_of_both_rooms
         ]
-        if citations_of_each_side[0][:3] != citations_of_each_side[1][:3]:
+        if citations_of_both_rooms[0][:3] != citations_of_both_rooms[1][:3]:
             raise CopyDiffers(
                 f"The {base_name} base in the database answers {chunk_text[:60]!r} otherwise than "
                 "the original; report this, and keep serving the original"
             )
-    return len(sample_rows)
+    return len(chunk_text_rows)
 
 
 def _find_search_command(base_name: str) -> type[Command]:
@@ -255,27 +260,27 @@ def _migrate_keys(settings: RoomSettings, target_settings: RoomSettings) -> int:
     """Copy the keys that the database does not have yet; return how many."""
     target_key_ring = open_keys(target_settings)
     assert isinstance(target_key_ring, SharedKeyRing)
-    known_key_names = {known_key.name for known_key in target_key_ring.list_keys()}
+    target_key_names = {target_key.name for target_key in target_key_ring.list_keys()}
     own_key_ring = KeyRing(settings.data)
     if not own_key_ring.path.exists():
         return 0
-    new_rows = [
-        key_row for key_row in own_key_ring.read_rows() if key_row[0] not in known_key_names
+    missing_key_rows = [
+        key_row for key_row in own_key_ring.read_rows() if key_row[0] not in target_key_names
     ]
-    target_key_ring.insert_rows(new_rows)
+    target_key_ring.insert_rows(missing_key_rows)
     if own_key_ring.is_closed():
         target_key_ring.close_room()
-    return len(new_rows)
+    return len(missing_key_rows)
 
 
 def _describe_migration(migration_outcome: dict[str, Any]) -> str:
-    contents_text = ", ".join(
+    counts_text = ", ".join(
         f"{record_count} {record_noun}"
         for record_noun, record_count in migration_outcome["counts"].items()
     )
     if migration_outcome["was_there"]:
-        return f"{contents_text}; all of it was there already"
+        return f"{counts_text}; all of it was there already"
     return (
-        f"{contents_text}; the same in the database, and {migration_outcome['compared_answers']} "
+        f"{counts_text}; the same in the database, and {migration_outcome['compared_answers']} "
         "answers alike"
     )

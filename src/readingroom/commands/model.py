@@ -20,17 +20,19 @@ def model() -> None:
 def install(settings: RoomSettings, as_json: bool) -> None:
     """Fetch the embedding model (90 MB, pinned by checksum) unless one is here already."""
     try:
-        model_weights = get_weights_folder(settings.models_folder, settings.embedding_model_dir)
+        weights_folder = get_weights_folder(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable:
         if settings.embedding_model_dir is not None:
             raise
-        model_weights = _download_model(settings, is_quiet=as_json)
-    installed_model = {
-        "model": model_weights.name,
-        "folder": str(model_weights.folder),
-        "sha256": model_weights.digest,
+        weights_folder = _download_model(settings, is_quiet=as_json)
+    installed_model_fields = {
+        "model": weights_folder.name,
+        "folder": str(weights_folder.folder),
+        "sha256": weights_folder.digest,
     }
-    print_result(as_json, installed_model, f"{model_weights.name} is in {model_weights.folder}.")
+    print_result(
+        as_json, installed_model_fields, f"{weights_folder.name} is in {weights_folder.folder}."
+    )
 
 
 @model.command()
@@ -41,10 +43,12 @@ def build(settings: RoomSettings, as_json: bool) -> None:
     cross_encoder = find_shared_reranker(settings)
     if cross_encoder is not None:
         cross_encoder.load()
-    model_files = sorted(model_path.name for model_path in settings.models_folder.glob("*.onnx"))
+    model_file_names = sorted(
+        model_path.name for model_path in settings.models_folder.glob("*.onnx")
+    )
     print_result(
         as_json,
-        {"folder": str(settings.models_folder), "files": model_files},
+        {"folder": str(settings.models_folder), "files": model_file_names},
         f"Ready in {settings.models_folder}.",
     )
 

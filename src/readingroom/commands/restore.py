@@ -11,7 +11,11 @@ from typing import Any
 import click
 
 from readingroom import __version__
-from readingroom.commands.backup import describe_contents, load_backup_handlers, run_base_command
+from readingroom.commands.backup import (
+    describe_backup_contents,
+    load_backup_handlers,
+    run_base_command,
+)
 from readingroom.console.options import (
     add_common_options,
     make_tenths_printer,
@@ -20,9 +24,9 @@ from readingroom.console.options import (
 )
 from readingroom.core import clock
 from readingroom.core.settings import (
-    CONFIGURATION_FILE,
-    MODELS_FOLDER,
-    SAMPLE_MARK_FILE,
+    CONFIGURATION_FILE_NAME,
+    MODELS_FOLDER_NAME,
+    SAMPLE_MARK_FILE_NAME,
     RoomSettings,
 )
 from readingroom.interrupts import change_kept_sentence, hold_off_interrupts
@@ -34,8 +38,8 @@ from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 from readingroom.storage.postgres.preflight import check_database
 
 # Both are inside the data directory: on one file system, putting in place is a rename.
-STAGING_FOLDER = ".restoring"
-REPLACED_FOLDER = ".replaced"
+STAGING_FOLDER_NAME = ".restoring"
+REPLACED_FOLDER_NAME = ".replaced"
 _UNCHANGED_SENTENCE = "The data directory is as it was: run the same command again"
 _IN_DATABASE_SENTENCE = (
     "Each base is in the database whole or not at all: run it again with --force, which replaces "
@@ -43,7 +47,7 @@ _IN_DATABASE_SENTENCE = (
 )
 _RESTORED_SENTENCE = "The backup is in place whole: check it with `readingroom doctor`"
 # What a restore leaves where it is.
-_NEVER_REPLACED_NAMES = (MODELS_FOLDER, CONFIGURATION_FILE)
+_NEVER_REPLACED_NAMES = (MODELS_FOLDER_NAME, CONFIGURATION_FILE_NAME)
 
 
 @click.command()
@@ -65,7 +69,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     _check_directory_empty(data_directory, force)
     check_database(settings)
     data_directory.mkdir(parents=True, exist_ok=True)
-    staging_folder = data_directory / STAGING_FOLDER
+    staging_folder = data_directory / STAGING_FOLDER_NAME
     kept_sentence = _IN_DATABASE_SENTENCE if settings.database_url else _UNCHANGED_SENTENCE
     with (
         tell_what_is_kept(kept_sentence),
@@ -74,12 +78,12 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         # What a restore that was killed has left.
         shutil.rmtree(staging_folder, ignore_errors=True)
         try:
-            report_files = make_tenths_printer("unpacking: {} of {} files")
+            report_unpacked_files = make_tenths_printer("unpacking: {} of {} files")
             backup_manifest = unpack_archive(
                 file,
                 staging_folder,
                 partial(_check_before_unpacking, backup_handler_by_base, settings, force),
-                report_files,
+                report_unpacked_files,
             )
             restored_keys = _restore_keys(staging_folder)
             has_key_file = (staging_folder / KEYS_FILE).exists()
@@ -102,7 +106,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         "keys_removed": [old_key.name for old_key in old_keys] if has_key_file else [],
     }
     result_lines = [
-        f"Restored {describe_contents(backup_manifest)} to {data_directory}. "
+        f"Restored {describe_backup_contents(backup_manifest)} to {data_directory}. "
         "Check it: readingroom doctor"
     ]
     result_lines += [_describe_restored_key(restored_key) for restored_key in restored_keys]
@@ -111,10 +115,10 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
 
 
 def _check_directory_empty(data_directory: Path, is_forced: bool) -> None:
-    occupied_names = sorted(old_path.name for old_path in _list_replaceable_paths(data_directory))
-    if occupied_names and not is_forced:
+    existing_names = sorted(old_path.name for old_path in _list_replaceable_paths(data_directory))
+    if existing_names and not is_forced:
         raise DataNotEmpty(
-            f"{data_directory} is not empty ({', '.join(occupied_names[:5])}). Choose another "
+            f"{data_directory} is not empty ({', '.join(existing_names[:5])}). Choose another "
             "directory with --data, or move what is there aside with --force."
         )
 
@@ -170,7 +174,7 @@ def _check_manifest(
             )
     for file_name in backup_manifest.files:
         # Everything else would get to the data directory as it is, read by nobody before.
-        if file_name not in (KEYS_FILE, SAMPLE_MARK_FILE) and not any(
+        if file_name not in (KEYS_FILE, SAMPLE_MARK_FILE_NAME) and not any(
             backup_handler_by_base[base_name].is_backup_file(file_name)
             for base_name in backup_manifest.bases
         ):
@@ -181,18 +185,18 @@ def _restore_keys(staging_folder: Path) -> list[Key]:
     """Replace the unpacked key file by a new one with the same keys, and return them."""
     if not (staging_folder / KEYS_FILE).exists():
         return []
-    untrusted_copy = (staging_folder / KEYS_FILE).rename(staging_folder / f".{KEYS_FILE}")
-    restored_keys = KeyRing(staging_folder).restore_keys(untrusted_copy)
-    untrusted_copy.unlink()
+    untrusted_copy_path = (staging_folder / KEYS_FILE).rename(staging_folder / f".{KEYS_FILE}")
+    restored_keys = KeyRing(staging_folder).restore_keys(untrusted_copy_path)
+    untrusted_copy_path.unlink()
     return restored_keys
 
 
 def _move_keys_to_database(settings: RoomSettings, staging_folder: Path) -> None:
     """Move the restored keys to the database, where the settings name one."""
-    key_ring, keys_file = open_keys(settings), staging_folder / KEYS_FILE
-    if isinstance(key_ring, SharedKeyRing) and keys_file.exists():
-        key_ring.replace_all_keys(keys_file)
-        keys_file.unlink()
+    key_ring, keys_path = open_keys(settings), staging_folder / KEYS_FILE
+    if isinstance(key_ring, SharedKeyRing) and keys_path.exists():
+        key_ring.replace_all_keys(keys_path)
+        keys_path.unlink()
 
 
 def _list_old_keys(settings: RoomSettings) -> list[Key]:
@@ -203,18 +207,27 @@ def _list_old_keys(settings: RoomSettings) -> list[Key]:
         return []
 
 
-def _describe_restored_key(key: Key) -> str:
-    rights_text = ", read-only" if key.read_only else ", an operator's" if key.operator else ""
-    holder_text = f"OAuth subject {key.subject!r}" if key.subject else "whoever has it"
+def _describe_restored_key(restored_key: Key) -> str:
+    rights_text = (
+        ", read-only"
+        if restored_key.read_only
+        else ", an operator's"
+        if restored_key.operator
+        else ""
+    )
+    holder_text = (
+        f"OAuth subject {restored_key.subject!r}" if restored_key.subject else "whoever has it"
+    )
     return (
-        f"Key {key.name} ({holder_text}, made {key.created_at}{rights_text}) is valid from now on"
+        f"Key {restored_key.name} ({holder_text}, made {restored_key.created_at}{rights_text}) "
+        "is valid from now on"
     )
 
 
-def _describe_old_key(api_key: Key, is_key_replaced: bool) -> str:
+def _describe_old_key(old_key: Key, is_key_replaced: bool) -> str:
     if is_key_replaced:
-        return f"Key {api_key.name} of this directory is not valid any more: the backup has others"
-    return f"Key {api_key.name} of this directory stays valid: the backup has no keys"
+        return f"Key {old_key.name} of this directory is not valid any more: the backup has others"
+    return f"Key {old_key.name} of this directory stays valid: the backup has no keys"
 
 
 def _restore_bases(
@@ -224,7 +237,7 @@ def _restore_bases(
     may_replace: bool,
 ) -> dict[str, dict[str, int]]:
     """Fill each base in the staging directory from its copy there."""
-    staging_folder = settings.data / STAGING_FOLDER
+    staging_folder = settings.data / STAGING_FOLDER_NAME
     setting_changes: dict[str, Any] = {"data": staging_folder}
     for backup_handler in backup_handler_by_base.values():
         setting_changes |= backup_handler.relocate_paths(settings, staging_folder)
@@ -233,11 +246,11 @@ def _restore_bases(
     for base_name in backup_manifest.bases:
         click.echo(f"{base_name}: putting back", err=True)
         run_command_here = partial(run_base_command, base_name)
-        base_counts = backup_handler_by_base[base_name].restore_backup(
+        restored_record_counts = backup_handler_by_base[base_name].restore_backup(
             staged_settings, settings.data, may_replace, run_command_here
         )
-        if base_counts is not None:
-            restored_counts[base_name] = base_counts
+        if restored_record_counts is not None:
+            restored_counts[base_name] = restored_record_counts
     return restored_counts
 
 
@@ -250,7 +263,9 @@ def _move_restored_files(staging_folder: Path, data_directory: Path) -> None:
             old_path for old_path in replaceable_paths if old_path.name != KEYS_FILE
         ]
     if replaceable_paths:
-        replaced_folder = data_directory / REPLACED_FOLDER / clock.now().strftime("%Y%m%dT%H%M%S%f")
+        replaced_folder = (
+            data_directory / REPLACED_FOLDER_NAME / clock.now().strftime("%Y%m%dT%H%M%S%f")
+        )
         replaced_folder.mkdir(parents=True)
         for old_path in replaceable_paths:
             old_path.rename(replaced_folder / old_path.name)

@@ -16,7 +16,7 @@ from readingroom.bases import BASES
 from readingroom.console.dispatch import dispatch_command
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgressSync, no_progress
-from readingroom.core.settings import MODELS_FOLDER, RoomSettings
+from readingroom.core.settings import MODELS_FOLDER_NAME, RoomSettings
 from readingroom.demo.corpus import compute_corpus_digest
 from readingroom.engine.embedding.machine import count_cores
 from readingroom.engine.embedding.weights import download_weights, get_weights_folder
@@ -50,12 +50,12 @@ def reset_outdated_sample(sample_folder: Path, is_reset_wanted: bool) -> None:
     for folder_entry in sample_folder.iterdir():
         # The model would have to be fetched again, a link may lead to somebody's own folder, and
         # what a restore moved aside (`.replaced`) is no part of the sample.
-        is_kept = (
-            folder_entry.name == MODELS_FOLDER
+        is_folder_kept = (
+            folder_entry.name == MODELS_FOLDER_NAME
             or folder_entry.name.startswith(".")
             or folder_entry.is_symlink()
         )
-        if folder_entry.is_dir() and not is_kept:
+        if folder_entry.is_dir() and not is_folder_kept:
             shutil.rmtree(folder_entry)
     write_sample_state(sample_folder)
 
@@ -83,13 +83,13 @@ def _load_sample(
         write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         return
     with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as corpus_folder:
-        steps_of_bases = _list_steps(settings, base_names, Path(corpus_folder))
+        steps_of_bases = _list_steps_of_bases(settings, base_names, Path(corpus_folder))
         is_complete = SampleLoader(steps_of_bases, announce_step).load_all_steps()
     if not is_complete:
         write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         announce_step("sample: not everything could be loaded; the next start begins anew")
         return
-    if set(base_names) >= _SAMPLED_BASES:
+    if set(base_names) >= _SAMPLED_BASE_NAMES:
         write_sample_state(settings.data, SampleState(corpus_digest, "loaded"))
     announce_step("sample: everything is loaded")
 
@@ -112,7 +112,7 @@ def ensure_model(settings: RoomSettings, announce_step: AnnounceStep) -> bool:
     return False
 
 
-def _list_steps(
+def _list_steps_of_bases(
     settings: RoomSettings, base_names: list[str], corpus_folder: Path
 ) -> list[list[SampleStep]]:
     """Return the steps of each base in their order."""
@@ -120,14 +120,16 @@ def _list_steps(
     for base_spec in BASES.values():
         if base_spec.sample and base_spec.name in base_names:
             base_sample: BaseSample = base_spec.sample.import_value()
-            run_command = partial(_run_command, base_spec.name)
+            run_command = partial(_run_sample_command, base_spec.name)
             steps_of_bases.append(
                 list(base_sample.list_steps(settings, corpus_folder, run_command))
             )
     return steps_of_bases
 
 
-def _run_command(base_name: str, sample_command: Command, settings: RoomSettings) -> dict[str, Any]:
+def _run_sample_command(
+    base_name: str, sample_command: Command, settings: RoomSettings
+) -> dict[str, Any]:
     return anyio.run(dispatch_command, sample_command, BASES[base_name], settings, no_progress)
 
 
@@ -138,17 +140,20 @@ class SampleLoader:
         self, steps_of_bases: Sequence[Sequence[SampleStep]], announce_step: AnnounceStep
     ) -> None:
         first_steps_of_bases = [
-            [sample_step for sample_step in steps if not sample_step.is_last]
-            for steps in steps_of_bases
+            [sample_step for sample_step in base_steps if not sample_step.is_last]
+            for base_steps in steps_of_bases
         ]
         self._waiting_bases = deque(
             sorted(
-                (steps for steps in first_steps_of_bases if steps),
-                key=lambda steps: steps[0].start_order,
+                (base_steps for base_steps in first_steps_of_bases if base_steps),
+                key=lambda base_steps: base_steps[0].start_order,
             )
         )
         self._last_steps = [
-            sample_step for steps in steps_of_bases for sample_step in steps if sample_step.is_last
+            sample_step
+            for base_steps in steps_of_bases
+            for sample_step in base_steps
+            if sample_step.is_last
         ]
         self._step_count = sum(map(len, steps_of_bases))
         self._announce = announce_step
@@ -159,14 +164,14 @@ class SampleLoader:
         """Return whether every step succeeded; each is tried whatever became of the others."""
         # More at once would gain nothing: reading files and embedding take all cores by themselves.
         # No executor: the process would wait for its threads before it ends.
-        base_threads = [
+        loader_threads = [
             threading.Thread(target=self._load_waiting_bases, name="sample-base", daemon=True)
             for _ in range(min(2, count_cores()))
         ]
-        for base_thread in base_threads:
-            base_thread.start()
-        for base_thread in base_threads:
-            base_thread.join()
+        for loader_thread in loader_threads:
+            loader_thread.start()
+        for loader_thread in loader_threads:
+            loader_thread.join()
         for last_step in self._last_steps:
             self._run_step(last_step)
         return self._succeeded_count == self._step_count
@@ -222,4 +227,4 @@ def _check_sample_unused(sample_folder: Path) -> None:
         folder_lock.release()
 
 
-_SAMPLED_BASES = {spec.name for spec in BASES.values() if spec.sample}
+_SAMPLED_BASE_NAMES = {base_spec.name for base_spec in BASES.values() if base_spec.sample}

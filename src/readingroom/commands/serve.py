@@ -38,7 +38,9 @@ _SERVE_SETTING_NAMES = (
 @device_option
 @log_level_option
 @partial(
-    add_common_options, common_flags=(*_SERVE_SETTING_NAMES, *BASE_SETTING_NAMES), makes_sample=True
+    add_common_options,
+    common_setting_names=(*_SERVE_SETTING_NAMES, *BASE_SETTING_NAMES),
+    makes_sample=True,
 )
 def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool) -> None:
     """Serve BASE, or every base in one process.

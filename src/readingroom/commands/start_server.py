@@ -23,7 +23,7 @@ from readingroom.federation.room import FEDERATION_SPEC, make_federated_base
 from readingroom.protocol.command import Command
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.server.app import AdminAccess, build_app
-from readingroom.server.auth.bearer import Access, KeyAuth
+from readingroom.server.auth.bearer import AccessKind, KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import Face, make_face, make_faces
 from readingroom.server.http.addresses import is_loopback
@@ -53,12 +53,12 @@ def _serve_bases(only_base_spec: BaseSpec | None, settings: ServerSettings, as_j
         open_keys(settings),
         open_grant_store(settings) if settings.connectors else None,
     )
-    needs_token = (
+    requires_oauth_token = (
         only_base_spec is not None
         and only_base_spec.follows_josh_auth
         and settings.josh_auth == "oauth"
     )
-    _check_bind_is_safe(settings, key_auth.is_required or needs_token)
+    _check_bind_is_safe(settings, key_auth.is_required or requires_oauth_token)
     _warn_of_short_key(settings)
     _warn_of_no_key_left(settings, key_auth)
     server_port = (only_base_spec or FEDERATION_SPEC).get_default_port(settings)
@@ -70,9 +70,9 @@ def _serve_bases(only_base_spec: BaseSpec | None, settings: ServerSettings, as_j
     base_names = [only_base_spec.name] if only_base_spec else sorted(BASES)
     with ExitStack() as lock_stack:
         # For the admin route: a new one in each run, known to whoever may read the owner's file.
-        operator_key = secrets.token_urlsafe(32)
-        owns_folders = _lock_base_folders(
-            base_specs, settings, FolderOwner(local_address, operator_key, os.getpid()), lock_stack
+        admin_key = secrets.token_urlsafe(32)
+        owns_any_folder = _lock_base_folders(
+            base_specs, settings, FolderOwner(local_address, admin_key, os.getpid()), lock_stack
         )
 
         def open_app() -> tuple[Starlette, Callable[[], None]]:
@@ -84,8 +84,8 @@ def _serve_bases(only_base_spec: BaseSpec | None, settings: ServerSettings, as_j
             )
             auth_policies = AuthPolicies(server_faces, settings, key_auth)
             admin_access = (
-                AdminAccess(operator_key, _import_owner_commands(base_specs))
-                if owns_folders
+                AdminAccess(admin_key, _import_owner_commands(base_specs))
+                if owns_any_folder
                 else None
             )
             announcement_text = _format_announcement(
@@ -120,15 +120,15 @@ def _lock_base_folders(
 
     Raise `FolderInUse` when another process owns one.
     """
-    locked_names = [
+    locked_base_names = [
         base_spec.name for base_spec in base_specs if base_spec.needs_folder_lock(settings)
     ]
-    for base_name in locked_names:
+    for base_name in locked_base_names:
         folder_lock = FolderLock(settings.data / base_name)
         folder_lock.acquire()
         lock_stack.callback(folder_lock.release)
         folder_lock.write_folder_owner(folder_owner)
-    return bool(locked_names)
+    return bool(locked_base_names)
 
 
 def _load_certificate(settings: ServerSettings) -> TlsCertificate | None:
@@ -166,10 +166,10 @@ def _make_faces(
     return make_faces(opened_bases, desk_base, settings.face_tools)
 
 
-def _check_bind_is_safe(settings: ServerSettings, is_guarded: bool) -> None:
+def _check_bind_is_safe(settings: ServerSettings, is_access_restricted: bool) -> None:
     """Raise `UnsafeBind` when other machines could call without a key or a token."""
     exposed_address = _find_exposed_address(settings)
-    if not exposed_address or is_guarded:
+    if not exposed_address or is_access_restricted:
         return
     if not settings.insecure:
         raise UnsafeBind(
@@ -255,7 +255,7 @@ def _format_sse_note(server_face: Face) -> str:
     return f"   (SSE: {server_face.path}/sse)" if server_face.serves_sse else ""
 
 
-def _describe_access(face_access: Access, settings: ServerSettings) -> str:
+def _describe_access(face_access: AccessKind, settings: ServerSettings) -> str:
     if face_access == "key":
         return "every request needs a key (Authorization: Bearer)"
     if face_access == "oauth":

@@ -15,17 +15,19 @@ from readingroom.core.imports import import_reference
 from readingroom.server.observe.logging import configure_logging
 from readingroom.server.settings import ServerSettings
 
-_STDIO_BASES = tuple(name for name, spec in BASES.items() if spec.serves_stdio)
+_STDIO_BASE_NAMES = tuple(
+    base_name for base_name, base_spec in BASES.items() if base_spec.serves_stdio
+)
 
 
 @click.command()
-@click.argument("base", type=click.Choice(_STDIO_BASES))
+@click.argument("base", type=click.Choice(_STDIO_BASE_NAMES))
 @add_base_options
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @log_level_option
 @partial(
     add_common_options,
-    common_flags=(*BASE_SETTING_NAMES, "read_only", "log_level"),
+    common_setting_names=(*BASE_SETTING_NAMES, "read_only", "log_level"),
     makes_sample=True,
 )
 def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:

@@ -25,7 +25,7 @@ CompleteArgument = Callable[[click.Context, click.Parameter, str], list[Completi
 def complete_with(list_values: ListValues) -> CompleteArgument:
     """Return a completion for `shell_complete=`. Where nothing can be read it offers nothing."""
 
-    def complete(
+    def list_completions(
         context: click.Context, parameter: click.Parameter, prefix: str
     ) -> list[CompletionItem]:
         try:
@@ -44,7 +44,7 @@ def complete_with(list_values: ListValues) -> CompleteArgument:
             for completion_value in completion_values[:_MAX_COMPLETIONS]
         ]
 
-    return complete
+    return list_completions
 
 
 def run_quietly(command: Command, base_spec: BaseSpec, settings: RoomSettings) -> dict[str, Any]:

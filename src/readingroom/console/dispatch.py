@@ -75,10 +75,10 @@ async def _run_without_base_folder(
             if settings.models_folder.exists()
             else Path(scratch_folder) / "models"
         )
-        changed_settings: dict[str, Path] = {"models_dir": models_folder}
+        replaced_setting_values: dict[str, Path] = {"models_dir": models_folder}
         if not base_spec.is_view:
-            changed_settings["data"] = Path(scratch_folder)
-        opened_base = base_spec.open_base(settings.model_copy(update=changed_settings))
+            replaced_setting_values["data"] = Path(scratch_folder)
+        opened_base = base_spec.open_base(settings.model_copy(update=replaced_setting_values))
         return await _run_here(base_command, opened_base, report_progress)
 
 

@@ -95,13 +95,13 @@ def _align_columns(
     aligned_lines = []
     for table_row in table_rows:
         padded_cells = []
-        for column_number, (cell_text, column_width) in enumerate(
+        for column_index, (cell_text, column_width) in enumerate(
             zip(table_row, column_widths, strict=True)
         ):
             padding_text = " " * (column_width - _measure_width(cell_text))
             padded_cells.append(
                 padding_text + cell_text
-                if column_number in right_aligned_columns
+                if column_index in right_aligned_columns
                 else cell_text + padding_text
             )
         aligned_lines.append(_COLUMN_GAP.join(padded_cells).rstrip())
@@ -119,10 +119,10 @@ def _format_stacked_row(
         for cell_label, cell_text in zip(cell_labels, other_cells, strict=True)
         if cell_text.strip()
     ]
-    stacked_lines = [_break_lines(first_cell, terminal_width)]
+    stacked_lines = [_wrap_styled_text(first_cell, terminal_width)]
     stacked_lines += [
-        _break_lines(detail_line, terminal_width, "  ")
-        for detail_line in _join_cells_into_lines(labelled_cells, terminal_width - 2)
+        _wrap_styled_text(joined_line, terminal_width, "  ")
+        for joined_line in _join_cells_into_lines(labelled_cells, terminal_width - 2)
     ]
     return "\n".join(stacked_lines)
 
@@ -141,7 +141,7 @@ def _join_cells_into_lines(labelled_cells: Sequence[str], terminal_width: int) -
     return joined_lines
 
 
-def _break_lines(long_text: str, terminal_width: int, indent_text: str = "") -> str:
+def _wrap_styled_text(long_text: str, terminal_width: int, indent_text: str = "") -> str:
     """Return a text in lines of at most this width, a long word cut where it must be."""
     if _measure_width(long_text) + len(indent_text) <= terminal_width:
         return indent_text + long_text

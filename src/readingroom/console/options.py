@@ -24,7 +24,7 @@ from readingroom.core.errors import (
 )
 from readingroom.core.progress import ReportProgress, ReportProgressSync
 from readingroom.core.settings import (
-    MODELS_FOLDER,
+    MODELS_FOLDER_NAME,
     LogLevel,
     RoomSettings,
     get_default_sample_directory,
@@ -65,14 +65,14 @@ log_level_option = click.option(
 
 def add_common_options(
     command_function: CommandFunction,
-    common_flags: tuple[str, ...] = (),
+    common_setting_names: tuple[str, ...] = (),
     makes_sample: bool = False,
 ) -> CommandFunction:
     """Give a command `--data`, `--demo` and `--json`, and print its errors to standard error.
 
-    The command receives `settings` and `as_json`. `common_flags` are its options that are settings;
-    they do not reach it otherwise. `makes_sample`: with `--demo`, an empty directory becomes the
-    sample's.
+    The command receives `settings` and `as_json`. `common_setting_names` are its options that are
+    settings; they do not reach it otherwise. `makes_sample`: with `--demo`, an empty directory
+    becomes the sample's.
     """
 
     @click.option("--data", type=click.Path(), help="Data directory [READINGROOM_DATA].")
@@ -84,10 +84,14 @@ def add_common_options(
     ) -> Any:
         try:
             data_directory = str(find_sample_folder(data, makes_sample)) if demo else data
-            chosen_flags = {flag_name: kwargs.pop(flag_name) for flag_name in common_flags}
+            chosen_setting_values = {
+                setting_name: kwargs.pop(setting_name) for setting_name in common_setting_names
+            }
             # The root command knows how settings are composed; this layer does not.
             load_settings = click.get_current_context().find_root().obj
-            settings: RoomSettings = load_settings({"data": data_directory, **chosen_flags})
+            settings: RoomSettings = load_settings(
+                {"data": data_directory, **chosen_setting_values}
+            )
             with keep_after_interrupt(CHANGES_KEPT_SENTENCE):
                 return command_function(*args, settings=settings, as_json=as_json, **kwargs)
         except KnowledgeError as error:
@@ -100,8 +104,10 @@ def add_common_options(
 
 def add_embedding_options(command_function: CommandFunction) -> CommandFunction:
     """Give a command that embeds texts what all commands have, and `--device`."""
-    with_settings = add_common_options(command_function, common_flags=("embedding_device",))
-    return device_option(with_settings)
+    command_with_settings = add_common_options(
+        command_function, common_setting_names=("embedding_device",)
+    )
+    return device_option(command_with_settings)
 
 
 device_option = click.option(
@@ -157,40 +163,42 @@ def _find_quoted_parameter(
 ) -> click.Parameter | None:
     """Return the parameter whose value a message quotes."""
     for click_parameter in click_context.command.params:
-        given_value = click_context.params.get(str(click_parameter.name))
-        given_values = given_value if isinstance(given_value, tuple) else (given_value,)
+        argument_value = click_context.params.get(str(click_parameter.name))
+        argument_values = argument_value if isinstance(argument_value, tuple) else (argument_value,)
         if any(
-            isinstance(given_text, str) and given_text and given_text in error_message
-            for given_text in given_values
+            isinstance(argument_text, str) and argument_text and argument_text in error_message
+            for argument_text in argument_values
         ):
             return click_parameter
     return None
 
 
 def _describe_problems(
-    problem_entries: Sequence[Mapping[str, str]], click_parameters: Sequence[click.Parameter]
+    field_errors: Sequence[Mapping[str, str]], click_parameters: Sequence[click.Parameter]
 ) -> str:
-    label_by_field = {
+    label_by_field_name = {
         click_parameter.name: _describe_parameter(click_parameter)
         for click_parameter in click_parameters
     }
     # The text that a command searches for is its first argument, whatever it is called.
-    arguments = (
+    click_arguments = (
         click_parameter
         for click_parameter in click_parameters
         if isinstance(click_parameter, click.Argument)
     )
-    label_by_field.setdefault("query", next(map(_describe_parameter, arguments), "query"))
+    label_by_field_name.setdefault(
+        "query", next(map(_describe_parameter, click_arguments), "query")
+    )
     return InvalidArguments(
         [
             {
-                "field": label_by_field.get(
-                    problem_entry["field"].rpartition(".")[2], problem_entry["field"]
+                "field": label_by_field_name.get(
+                    field_error["field"].rpartition(".")[2], field_error["field"]
                 ),
                 # What Pydantic puts before the words of a check of our own.
-                "message": problem_entry["message"].removeprefix("Value error, "),
+                "message": field_error["message"].removeprefix("Value error, "),
             }
-            for problem_entry in problem_entries
+            for field_error in field_errors
         ]
     ).message
 
@@ -202,14 +210,14 @@ def _describe_parameter(click_parameter: click.Parameter) -> str:
     return click_parameter.human_readable_name
 
 
-def find_sample_folder(named_path: str | None, may_create: bool) -> Path:
+def find_sample_folder(chosen_path: str | None, may_create: bool) -> Path:
     """Return the sample's data directory; `may_create` turns an empty directory into it.
 
     Raise `InvalidSetting` when there is no sample, and `DataNotEmpty` when the directory holds
     something else.
     """
     sample_folder = (
-        Path(named_path).expanduser().absolute() if named_path else get_default_sample_directory()
+        Path(chosen_path).expanduser().absolute() if chosen_path else get_default_sample_directory()
     )
     if is_sample(sample_folder):
         return sample_folder
@@ -218,7 +226,7 @@ def find_sample_folder(named_path: str | None, may_create: bool) -> Path:
             f"There is no sample in {sample_folder} yet: `readingroom serve --demo` makes it"
         )
     if sample_folder.is_dir() and any(
-        folder_entry.name != MODELS_FOLDER for folder_entry in sample_folder.iterdir()
+        folder_entry.name != MODELS_FOLDER_NAME for folder_entry in sample_folder.iterdir()
     ):
         raise DataNotEmpty(
             f"{sample_folder} holds data of your own, which the sample must not mix with: choose "
@@ -278,7 +286,7 @@ def show_progress_bar(bar_label: str, is_hidden: bool) -> Iterator[ReportProgres
     with ExitStack() as exit_stack:
         click_bar: Any = None
 
-        def report(
+        def report_progress(
             done_count: float, total_count: float | None, progress_message: str | None
         ) -> None:
             nonlocal click_bar
@@ -289,28 +297,30 @@ def show_progress_bar(bar_label: str, is_hidden: bool) -> Iterator[ReportProgres
                         label=bar_label,
                         file=sys.stderr,
                         hidden=is_hidden,
-                        item_show_func=lambda item: (
-                            escape_control_characters(str(item)[:60]) if item else None
+                        item_show_func=lambda shown_message: (
+                            escape_control_characters(str(shown_message)[:60])
+                            if shown_message
+                            else None
                         ),
                     )
                 )
             # Click's bar counts steps and cannot go back; reports may repeat a number.
             click_bar.update(max(0, round(done_count) - click_bar.pos), progress_message)
 
-        yield report
+        yield report_progress
 
 
 def make_tenths_printer(sentence_template: str) -> ReportProgressSync:
     """Return a callback that prints progress to standard error at every tenth."""
-    last_tenth = -1
+    last_printed_tenth = -1
 
     def print_reached_tenth(
         done_count: float, total_count: float | None, progress_message: str | None
     ) -> None:
-        nonlocal last_tenth
+        nonlocal last_printed_tenth
         reached_tenth = int(10 * done_count // total_count) if total_count else 10
-        if reached_tenth > last_tenth:
-            last_tenth = reached_tenth
+        if reached_tenth > last_printed_tenth:
+            last_printed_tenth = reached_tenth
             print_text(
                 sentence_template.format(round(done_count), round(total_count or 0)), to_stderr=True
             )

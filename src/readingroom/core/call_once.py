@@ -15,15 +15,15 @@ def call_once(function: Callable[[], Value]) -> Callable[[], Value]:
     question would each load what they share. A call that raises is made again.
     """
     call_lock = threading.Lock()
-    values: list[Value] = []
+    remembered_values: list[Value] = []
 
     @wraps(function)
-    def get_value() -> Value:
-        if not values:
+    def get_remembered_value() -> Value:
+        if not remembered_values:
             with call_lock:
                 # Checked again inside the lock: another thread may have called it meanwhile.
-                if not values:
-                    values.append(function())
-        return values[0]
+                if not remembered_values:
+                    remembered_values.append(function())
+        return remembered_values[0]
 
-    return get_value
+    return get_remembered_value

@@ -18,7 +18,7 @@ def format_now() -> str:
     return now().isoformat(timespec="seconds")
 
 
-def unix_seconds() -> float:
+def read_unix_seconds() -> float:
     """Return the seconds since 1970, a clock that processes and machines share."""
     return time.time()
 

@@ -61,10 +61,12 @@ class InvalidArguments(KnowledgeError):
     code = "invalid_arguments"
     http_status = 422
 
-    def __init__(self, errors: list[dict[str, str]]) -> None:
-        self.summary = "; ".join(f"{error['field']}: {error['message']}" for error in errors)
-        super().__init__(f"Invalid arguments: {self.summary}", errors=errors)
-        self.errors = errors
+    def __init__(self, field_errors: list[dict[str, str]]) -> None:
+        self.summary = "; ".join(
+            f"{field_error['field']}: {field_error['message']}" for field_error in field_errors
+        )
+        super().__init__(f"Invalid arguments: {self.summary}", errors=field_errors)
+        self.errors = field_errors
 
     @classmethod
     def from_validation_error(
@@ -113,8 +115,8 @@ class RecordChanged(InvalidArguments):
     code = "record_changed"
     http_status = 409
 
-    def __init__(self, errors: list[dict[str, str]]) -> None:
-        super().__init__(errors)
+    def __init__(self, field_errors: list[dict[str, str]]) -> None:
+        super().__init__(field_errors)
         self.message = (
             f"Somebody else changed this after you opened it: {self.summary}. "
             "What you typed is kept here; save it again to replace theirs"
@@ -143,8 +145,8 @@ def _remove_union_members(
     """Return a location without the steps that the arguments do not have: names of types."""
     location_steps: list[int | str] = []
     for location_step in field_location:
-        union_indexes: Container[Any] = range(len(arguments)) if isinstance(arguments, list) else ()
-        if location_step in (arguments if isinstance(arguments, Mapping) else union_indexes):
+        list_indexes: Container[Any] = range(len(arguments)) if isinstance(arguments, list) else ()
+        if location_step in (arguments if isinstance(arguments, Mapping) else list_indexes):
             location_steps.append(location_step)
             arguments = arguments[location_step]
     return tuple(location_steps)

@@ -9,9 +9,9 @@ An empty `In` passes nothing, and an empty `And` passes everything.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-Value = str | int | float | bool
-Number = int | float
-Metadata = Mapping[str, Value]
+Scalar = str | int | float | bool
+FilterNumber = int | float
+Metadata = Mapping[str, Scalar]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Equals:
     """The field has this value."""
 
     field: str
-    value: Value
+    value: Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class In:
     """The field has one of these values."""
 
     field: str
-    values: tuple[Value, ...]
+    values: tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Range:
     """The field's number is neither below `low` nor above `high`; both ends are included."""
 
     field: str
-    low: Number | None = None
-    high: Number | None = None
+    low: FilterNumber | None = None
+    high: FilterNumber | None = None
 
     def __post_init__(self) -> None:
         if self.low is None and self.high is None:
@@ -62,7 +62,7 @@ class FilterFields:
     numeric_range_fields: tuple[str, ...] = ()
 
     @property
-    def names(self) -> list[str]:
+    def field_names(self) -> list[str]:
         """The names of all fields, each once: a field may be in both tuples."""
         return list(dict.fromkeys((*self.exact_match_fields, *self.numeric_range_fields)))
 
@@ -81,11 +81,11 @@ class FilterFields:
                 )
         return flat_conditions
 
-    def select_values(self, chunk_metadata: Metadata) -> dict[str, Value]:
+    def select_values(self, chunk_metadata: Metadata) -> dict[str, Scalar]:
         """Return the part of a chunk's metadata that filters may use."""
         filter_values = {
             field_name: chunk_metadata[field_name]
-            for field_name in self.names
+            for field_name in self.field_names
             if chunk_metadata.get(field_name) is not None
         }
         for field_name, filter_value in filter_values.items():
@@ -106,7 +106,7 @@ def flatten_filter(chunk_filter: Filter | None) -> Iterator[Condition]:
             yield chunk_filter
 
 
-def make_comparison_key(filter_value: Value) -> tuple[str, Value]:
+def make_comparison_key(filter_value: Scalar) -> tuple[str, Scalar]:
     """Return a key that is the same for equal values, and different for 1, "1" and True."""
     # Before the others: to Python, True is an integer and equal to 1.
     if isinstance(filter_value, bool):

@@ -22,9 +22,9 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 
-CONFIGURATION_FILE = "readingroom.toml"
-MODELS_FOLDER = "models"
-SAMPLE_MARK_FILE = "sample.json"
+CONFIGURATION_FILE_NAME = "readingroom.toml"
+MODELS_FOLDER_NAME = "models"
+SAMPLE_MARK_FILE_NAME = "sample.json"
 """The file that makes a data directory the sample's."""
 
 HOST_URL_PATTERN = r"^https?://[A-Za-z0-9.:\[\]-]+$"
@@ -210,7 +210,7 @@ class RoomSettings(BaseModel):
     @property
     def models_folder(self) -> Path:
         """Where the model is kept: what `readingroom model` fetched, and the graph it runs as."""
-        return self.models_dir or self.data / MODELS_FOLDER
+        return self.models_dir or self.data / MODELS_FOLDER_NAME
 
     @property
     def is_sample(self) -> bool:
@@ -223,7 +223,7 @@ AnySettings = TypeVar("AnySettings", bound=RoomSettings)
 
 def is_sample(data_directory: Path) -> bool:
     """Return whether a data directory is the sample's."""
-    return (data_directory / SAMPLE_MARK_FILE).exists()
+    return (data_directory / SAMPLE_MARK_FILE_NAME).exists()
 
 
 def reveal_secret(secret_setting: SecretStr | None) -> str | None:
@@ -238,7 +238,7 @@ def get_default_sample_directory() -> Path:
 
 def read_settings(
     settings_class: type[AnySettings],
-    flag_values: Mapping[str, Any],
+    flag_setting_values: Mapping[str, Any],
     environment: Mapping[str, str] | None = None,
 ) -> AnySettings:
     """Return settings of this kind, merged from flags, environment, file and defaults.
@@ -246,36 +246,42 @@ def read_settings(
     Raise `InvalidSetting` with a line for each bad value.
     """
     environment_variables = os.environ if environment is None else environment
-    flag_values = {
+    flag_setting_values = {
         setting_name: setting_value
-        for setting_name, setting_value in flag_values.items()
+        for setting_name, setting_value in flag_setting_values.items()
         if setting_value is not None
     }
-    chosen_values = _read_environment(settings_class, environment_variables) | flag_values
+    chosen_setting_values = (
+        _read_environment(settings_class, environment_variables) | flag_setting_values
+    )
     # Before the file is read, because the file is inside the directory.
-    data_directory = _choose_data_directory(chosen_values.get("data"))
-    file_values = _read_file(data_directory / CONFIGURATION_FILE)
+    data_directory = _choose_data_directory(chosen_setting_values.get("data"))
+    file_setting_values = _read_configuration_file(data_directory / CONFIGURATION_FILE_NAME)
     if is_sample(data_directory):
-        excluded_names = [
+        excluded_setting_names = [
             setting_name
             for setting_name, setting_field in settings_class.model_fields.items()
             if _find_field_extra(setting_field, "not_for_sample")
         ]
-        if forbidden_flags := [
-            setting_name for setting_name in excluded_names if setting_name in flag_values
+        if forbidden_setting_names := [
+            setting_name
+            for setting_name in excluded_setting_names
+            if setting_name in flag_setting_values
         ]:
-            flag_text = _format_flag(settings_class, forbidden_flags[0])
+            flag_text = _format_flag(settings_class, forbidden_setting_names[0])
             raise InvalidSetting(f"{flag_text} does not go with the sample; leave it out")
-        chosen_values = {
+        chosen_setting_values = {
             setting_name: setting_value
-            for setting_name, setting_value in chosen_values.items()
-            if setting_name not in excluded_names
+            for setting_name, setting_value in chosen_setting_values.items()
+            if setting_name not in excluded_setting_names
         }
     try:
-        return settings_class.model_validate(file_values | chosen_values | {"data": data_directory})
+        return settings_class.model_validate(
+            file_setting_values | chosen_setting_values | {"data": data_directory}
+        )
     except ValidationError as error:
         raise InvalidSetting(
-            _describe_errors(settings_class, error, file_values, flag_values)
+            _describe_errors(settings_class, error, file_setting_values, flag_setting_values)
         ) from error
 
 
@@ -293,12 +299,12 @@ def read_shell_variable(
 
 def make_sandbox_environment(**extra_variables: str) -> dict[str, str]:
     """Return the environment of a process that handles untrusted bytes."""
-    present_variables = {
+    inherited_variables = {
         variable_name: os.environ[variable_name]
         for variable_name in _SANDBOX_ENVIRONMENT_NAMES
         if variable_name in os.environ
     }
-    return present_variables | extra_variables
+    return inherited_variables | extra_variables
 
 
 def _find_field_extra(setting_field: FieldInfo, extra_name: str) -> Any:
@@ -306,8 +312,8 @@ def _find_field_extra(setting_field: FieldInfo, extra_name: str) -> Any:
     return setting_field.json_schema_extra.get(extra_name)
 
 
-def _choose_data_directory(named_path: str | Path | None) -> Path:
-    data_path = Path(named_path or platformdirs.user_data_path("readingroom", appauthor=False))
+def _choose_data_directory(chosen_path: str | Path | None) -> Path:
+    data_path = Path(chosen_path or platformdirs.user_data_path("readingroom", appauthor=False))
     try:
         return data_path.expanduser().absolute()
     except (OSError, RuntimeError) as error:
@@ -328,29 +334,32 @@ def _read_environment(
     }
 
 
-def _read_file(file_path: Path) -> dict[str, Any]:
+def _read_configuration_file(file_path: Path) -> dict[str, Any]:
     try:
-        file_values = tomllib.loads(file_path.read_text("utf-8"))
+        file_setting_values = tomllib.loads(file_path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidSetting(f"{file_path}: cannot be read as TOML: {error}") from error
-    if "data" in file_values:
+    if "data" in file_setting_values:
         raise InvalidSetting(f"{file_path}: `data` cannot be set here: this file lies inside it")
-    return file_values
+    return file_setting_values
 
 
 def _describe_errors(
     settings_class: type[RoomSettings],
     error: ValidationError,
-    file_values: Mapping[str, Any],
-    flag_values: Mapping[str, Any],
+    file_setting_values: Mapping[str, Any],
+    flag_setting_values: Mapping[str, Any],
 ) -> str:
     """Return each bad value, named the way its author wrote it."""
     problem_texts = []
     for validation_problem in error.errors():
         origin_text = _describe_origin(
-            settings_class, str(validation_problem["loc"][0]), file_values, flag_values
+            settings_class,
+            str(validation_problem["loc"][0]),
+            file_setting_values,
+            flag_setting_values,
         )
         problem_message = validation_problem["msg"]
         if validation_problem.get("ctx", {}).get("pattern") == HOST_URL_PATTERN:
@@ -362,12 +371,12 @@ def _describe_errors(
 def _describe_origin(
     settings_class: type[RoomSettings],
     setting_name: str,
-    file_values: Mapping[str, Any],
-    flag_values: Mapping[str, Any],
+    file_setting_values: Mapping[str, Any],
+    flag_setting_values: Mapping[str, Any],
 ) -> str:
-    if setting_name in flag_values:
+    if setting_name in flag_setting_values:
         return _format_flag(settings_class, setting_name)
-    if setting_name in file_values:
+    if setting_name in file_setting_values:
         return f"readingroom.toml: {setting_name}"
     return get_variable_name(settings_class.model_fields[setting_name])
 

@@ -31,7 +31,9 @@ def fold_dashes(dashed_text: str) -> str:
 
 def escape_control_characters(untrusted_text: str) -> str:
     """Return the text with what would command a terminal as `\\u001b`, which JSON reads as well."""
-    return _CONTROL_CHARACTERS_PATTERN.sub(lambda match: f"\\u{ord(match[0]):04x}", untrusted_text)
+    return _CONTROL_CHARACTERS_PATTERN.sub(
+        lambda character_match: f"\\u{ord(character_match[0]):04x}", untrusted_text
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,12 @@ class DiffRun:
     def text(self) -> str:
         return "".join(self.units).strip()
 
-    def shorten(self, units_per_end: int, gap_mark: str) -> str:
+    def shorten(self, units_per_end: int, gap_text: str) -> str:
         """Return its text with only so many words at either end, if it has more than those."""
         if len(self.units) <= 2 * units_per_end + 1:
             return self.text
         first_units, last_units = self.units[:units_per_end], self.units[-units_per_end:]
-        return f"{''.join(first_units).strip()} {gap_mark} {''.join(last_units).strip()}"
+        return f"{''.join(first_units).strip()} {gap_text} {''.join(last_units).strip()}"
 
 
 def compare_words(old_text: str, new_text: str) -> list[DiffRun]:
@@ -87,7 +89,8 @@ def compare_words(old_text: str, new_text: str) -> list[DiffRun]:
 def _count_equal_pairs(first_words: Sequence[str], second_words: Sequence[str]) -> int:
     second_word_counts = Counter(second_words)
     return sum(
-        first_count * second_word_counts[word] for word, first_count in Counter(first_words).items()
+        first_word_count * second_word_counts[word]
+        for word, first_word_count in Counter(first_words).items()
     )
 
 
@@ -95,10 +98,10 @@ def find_page_runs(page_numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Return the first and last page of each unbroken run; `page_numbers` must be in order."""
     page_runs: list[tuple[int, int]] = []
     for page_number in page_numbers:
-        first_page = page_number
+        run_first_page = page_number
         if page_runs and page_number == page_runs[-1][1] + 1:
-            first_page, _ = page_runs.pop()
-        page_runs.append((first_page, page_number))
+            run_first_page, _ = page_runs.pop()
+        page_runs.append((run_first_page, page_number))
     return page_runs
 
 

@@ -26,15 +26,15 @@ class WorkSlots:
     @asynccontextmanager
     async def hold_slot(self, caller_id: str) -> AsyncIterator[None]:
         """Wait for a slot, and give it back at the end."""
-        own_slots = self._slots_by_caller.setdefault(
+        caller_slot_limiter = self._slots_by_caller.setdefault(
             caller_id, anyio.CapacityLimiter(self._slots_per_caller)
         )
         try:
             # The own ones first: who waits for one of those keeps nobody else waiting.
-            async with own_slots, self._all_slots:
+            async with caller_slot_limiter, self._all_slots:
                 yield
         finally:
-            slot_statistics = own_slots.statistics()
+            slot_statistics = caller_slot_limiter.statistics()
             if not slot_statistics.borrowed_tokens and not slot_statistics.tasks_waiting:
                 self._slots_by_caller.pop(caller_id, None)
 

@@ -19,7 +19,7 @@ Chamber = Literal["House", "Senate"]
 Party = Literal["D", "R", "I"]
 
 BILLS_PER_CONGRESS = 80
-_SEED = 1789
+_RANDOM_SEED = 1789
 _FIRST_BILL_NUMBER = 95001
 """No Congress has introduced as many bills."""
 _FIRST_ROLL_CALL = 9801
@@ -35,7 +35,7 @@ _STATES_TEXT = """
 AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY
 NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY
 """
-_STATES = _STATES_TEXT.split()
+_STATE_CODES = _STATES_TEXT.split()
 _SENATORS_ALREADY_IN_SAMPLE = {"VA": 1, "WA": 1}
 """Two senators stand in the files of `records/` already."""
 _FIRST_NAMES_TEXT = """
@@ -97,7 +97,7 @@ class _Bill:
     introduced: dt.date
     sponsor: _Member
     cosponsors: Sequence[_Member]
-    committee: tuple[str, str]
+    committee_code_and_name: tuple[str, str]
     stage: int
     """0 introduced, 1 reported, 2 passed by its chamber, 3 by both, 4 a law."""
 
@@ -123,7 +123,7 @@ def write_congress(target_folder: Path) -> None:
 
     Members and committees are added to the lists that are there.
     """
-    random_source = random.Random(_SEED)
+    random_source = random.Random(_RANDOM_SEED)
     demo_members = _make_demo_members(random_source)
     bills = list(_make_bills(random_source, demo_members))
     _append_yaml(
@@ -138,7 +138,7 @@ def write_congress(target_folder: Path) -> None:
         for version_code, stage_name, bill_stage in _TEXT_VERSIONS[demo_bill.chamber]:
             version_path = target_folder / f"BILLS-{demo_bill.file_stem}{version_code}.xml"
             version_path.write_text(
-                _render_text(demo_bill, version_code, stage_name, bill_stage), "utf-8"
+                _render_bill_text(demo_bill, version_code, stage_name, bill_stage), "utf-8"
             )
     for demo_bill in [demo_bill for demo_bill in bills if demo_bill.stage >= 2]:
         vote_path = target_folder / f"{_make_vote_file_name(demo_bill)}.xml"
@@ -155,17 +155,17 @@ def _append_yaml(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
 
 
 def _make_demo_members(random_source: random.Random) -> list[_Member]:
-    full_names = list(itertools.product(_FIRST_NAMES, _LAST_NAMES))
-    random_source.shuffle(full_names)
+    first_and_last_names = list(itertools.product(_FIRST_NAMES, _LAST_NAMES))
+    random_source.shuffle(first_and_last_names)
     state_seats: list[tuple[Chamber, str, int | None]] = []
-    for state_code in _STATES:
-        open_seat_count = 2 - _SENATORS_ALREADY_IN_SAMPLE.get(state_code, 0)
-        state_seats += [("Senate", state_code, None)] * open_seat_count
+    for state_code in _STATE_CODES:
+        new_senator_count = 2 - _SENATORS_ALREADY_IN_SAMPLE.get(state_code, 0)
+        state_seats += [("Senate", state_code, None)] * new_senator_count
         state_seats += [("House", state_code, district) for district in (11, 12)]
     return [
         _Member(
-            f"{full_names[seat_index][1][0]}980{seat_index:03}",
-            *full_names[seat_index],
+            f"{first_and_last_names[seat_index][1][0]}980{seat_index:03}",
+            *first_and_last_names[seat_index],
             random_source.choices(("D", "R", "I"), (48, 49, 3))[0],
             state_code,
             chamber,
@@ -201,8 +201,8 @@ def _build_member_entry(demo_member: _Member) -> object:
 
 
 def _build_committee_entries() -> Iterator[object]:
-    for chamber, committees in _COMMITTEES.items():
-        for committee_code, committee_name in committees:
+    for chamber, committee_codes_and_names in _COMMITTEES.items():
+        for committee_code, committee_name in committee_codes_and_names:
             yield {
                 "type": chamber.lower(),
                 "name": f"{chamber} Committee on {committee_name}",
@@ -215,7 +215,7 @@ def _build_committee_entries() -> Iterator[object]:
 
 
 def _make_bills(random_source: random.Random, demo_members: Sequence[_Member]) -> Iterator[_Bill]:
-    for congress, (first_day, last_day) in _FIRST_AND_LAST_DAY_BY_CONGRESS.items():
+    for congress_number, (first_day, last_day) in _FIRST_AND_LAST_DAY_BY_CONGRESS.items():
         day_count = (last_day - first_day).days
         for bill_index in range(BILLS_PER_CONGRESS):
             chamber: Chamber = "House" if bill_index % 5 < 3 else "Senate"
@@ -227,11 +227,10 @@ def _make_bills(random_source: random.Random, demo_members: Sequence[_Member]) -
             )
             bill_year = first_day.year + bill_index * 2 // BILLS_PER_CONGRESS
             bill_subject = random_source.choice(BILL_SUBJECTS)
-            title_subject = (
-                f"{random_source.choice(bill_subject.things)} {random_source.choice(TITLE_ENDINGS)}"
-            )
+            title_noun = random_source.choice(bill_subject.title_nouns)
+            title_subject = f"{title_noun} {random_source.choice(TITLE_ENDINGS)}"
             yield _Bill(
-                congress,
+                congress_number,
                 _FIRST_BILL_NUMBER + bill_index,
                 chamber,
                 f"{sponsor_member.state} {title_subject} of {bill_year}",
@@ -244,9 +243,9 @@ def _make_bills(random_source: random.Random, demo_members: Sequence[_Member]) -
             )
 
 
-def _find_file_day(congress: int, last_action_day: dt.date) -> dt.date:
+def _find_file_day(congress_number: int, last_action_day: dt.date) -> dt.date:
     """Return the day of a bill's file: after a Congress has ended, each is written once more."""
-    end_day = dt.date(1789 + 2 * congress, 1, 3)
+    end_day = dt.date(1789 + 2 * congress_number, 1, 3)
     return end_day if last_action_day < end_day <= _SAMPLE_DAY else last_action_day
 
 
@@ -255,7 +254,7 @@ def _render_bill(demo_bill: _Bill) -> str:
     action_day, latest_action, _, _ = bill_actions[-1]
     law_number = f"{demo_bill.congress}-{demo_bill.number}"
     laws_xml = f"<laws><item><type>Public Law</type><number>{law_number}</number></item></laws>"
-    committee_code, committee_name = demo_bill.committee
+    committee_code, committee_name = demo_bill.committee_code_and_name
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <billStatus><version>3.0.0</version><bill>
 <number>{demo_bill.number}</number><type>{demo_bill.type_code}</type><congress>{demo_bill.congress}</congress>
@@ -264,7 +263,7 @@ def _render_bill(demo_bill: _Bill) -> str:
 <introducedDate>{demo_bill.introduced}</introducedDate>
 <title>{demo_bill.title} (sample)</title>
 <policyArea><name>{demo_bill.subject.policy_area}</name></policyArea>
-<subjects><legislativeSubjects><item><name>{demo_bill.subject.term}</name></item></legislativeSubjects></subjects>
+<subjects><legislativeSubjects><item><name>{demo_bill.subject.subject_term}</name></item></legislativeSubjects></subjects>
 <sponsors>{_render_person(demo_bill.sponsor)}</sponsors>
 <cosponsors>{"".join(_render_person(demo_member, demo_bill.introduced) for demo_member in demo_bill.cosponsors)}</cosponsors>
 <committees><item><systemCode>{committee_code}</systemCode><name>{committee_name} Committee</name><chamber>{demo_bill.chamber}</chamber><activities><item><name>Referred To</name><date>{demo_bill.introduced}T15:00:00Z</date></item></activities></item></committees>
@@ -278,8 +277,8 @@ def _render_bill(demo_bill: _Bill) -> str:
 
 def _summarise_bill(demo_bill: _Bill) -> str:
     return (
-        f"This sample bill makes grants to {demo_bill.subject.aim}. The money goes first to "
-        f"{demo_bill.sponsor.state}, and a report is due after {1 + demo_bill.number % 4} years."
+        f"This sample bill makes grants to {demo_bill.subject.beneficiaries}. The money goes first "
+        f"to {demo_bill.sponsor.state}, and a report is due after {1 + demo_bill.number % 4} years."
     )
 
 
@@ -299,7 +298,7 @@ def _render_person(demo_member: _Member, signed_day: dt.date | None = None) -> s
 
 def _list_actions(demo_bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
     """Yield the day, the words, the type and the vote of each step, the oldest first."""
-    _, committee_name = demo_bill.committee
+    _, committee_name = demo_bill.committee_code_and_name
     other_chamber = "Senate" if demo_bill.chamber == "House" else "House"
     action_steps = (
         (
@@ -348,7 +347,7 @@ _TEXT_VERSIONS: dict[Chamber, Sequence[tuple[str, str, int]]] = {
 """The versions of a bill's text: the code, its name, and the stage at which it is printed."""
 
 
-def _render_text(demo_bill: _Bill, version_code: str, stage_name: str, bill_stage: int) -> str:
+def _render_bill_text(demo_bill: _Bill, version_code: str, stage_name: str, bill_stage: int) -> str:
     """Return the text of a version; what a chamber passes has a section more, and less money."""
     million_dollars = 40 + demo_bill.number % 50 - 5 * bill_stage
     section_texts = [
@@ -356,7 +355,7 @@ def _render_text(demo_bill: _Bill, version_code: str, stage_name: str, bill_stag
             "Short title",
             f"This Act may be called the {demo_bill.title}. It is a sample and not law.",
         ),
-        ("Grants", f"Grants are made to {demo_bill.subject.aim}."),
+        ("Grants", f"Grants are made to {demo_bill.subject.beneficiaries}."),
         (
             "Money",
             f"There are authorized {million_dollars} million dollars for each of five fiscal "
@@ -378,7 +377,7 @@ def _render_text(demo_bill: _Bill, version_code: str, stage_name: str, bill_stag
 <bill xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/">
 <meta><dc:title>{demo_bill.congress} {demo_bill.type_code} {demo_bill.number} {version_code.upper()}: {demo_bill.title} (sample)</dc:title><citableAs>{citable_name}</citableAs><docNumber>{demo_bill.number}</docNumber><docStage>{stage_name}</docStage><congress>{demo_bill.congress}</congress></meta>
 <preface><action><date date="{version_day}">{version_day:%B} {version_day.day}, {version_day.year}</date></action></preface>
-<main><longTitle><docTitle>A BILL</docTitle><officialTitle>To make grants to {demo_bill.subject.aim} (sample).</officialTitle></longTitle>
+<main><longTitle><docTitle>A BILL</docTitle><officialTitle>To make grants to {demo_bill.subject.beneficiaries} (sample).</officialTitle></longTitle>
 {sections_xml}</main>
 </bill>
 """  # noqa: E501
@@ -427,19 +426,21 @@ def _render_vote(
         for demo_member in voting_members
     }
     position_counts = [
-        list(position_by_member.values()).count(vote_position) for vote_position in _POSITIONS
+        list(position_by_member.values()).count(vote_position) for vote_position in _VOTE_POSITIONS
     ]
     if demo_bill.chamber == "House":
         return _render_house_vote(demo_bill, position_by_member, position_counts)
     return _render_senate_vote(demo_bill, position_by_member, position_counts)
 
 
-_POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
+_VOTE_POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
 
 
 def _choose_position(member: _Member, bill: _Bill, random_source: random.Random) -> str:
     is_own_party = member.party == bill.sponsor.party
-    return random_source.choices(_POSITIONS, (88, 8, 1, 3) if is_own_party else (46, 48, 1, 5))[0]
+    return random_source.choices(
+        _VOTE_POSITIONS, (88, 8, 1, 3) if is_own_party else (46, 48, 1, 5)
+    )[0]
 
 
 def _render_house_vote(
@@ -451,8 +452,8 @@ def _render_house_vote(
         f'<recorded-vote><legislator name-id="{member.bioguide_id}" '
         f'sort-field="{member.last_name}" party="{member.party}" '
         f'state="{member.state}">'
-        f"{member.last_name}</legislator><vote>{position}</vote></recorded-vote>\n"
-        for member, position in position_by_member.items()
+        f"{member.last_name}</legislator><vote>{vote_position}</vote></recorded-vote>\n"
+        for member, vote_position in position_by_member.items()
     )
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <rollcall-vote><vote-metadata><congress>{bill.congress}</congress><session>{session_text}</session>
@@ -476,9 +477,9 @@ def _render_senate_vote(
         f"({member.party_and_state})</member_full>"
         f"<last_name>{member.last_name}</last_name><first_name>{member.first_name}</first_name>"
         f"<party>{member.party}</party><state>{member.state}</state>"
-        f"<vote_cast>{position}</vote_cast>"
+        f"<vote_cast>{vote_position}</vote_cast>"
         f"<lis_member_id>{_get_lis_id(member)}</lis_member_id></member>\n"
-        for member, position in position_by_member.items()
+        for member, vote_position in position_by_member.items()
     )
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <roll_call_vote><congress>{bill.congress}</congress><session>{_compute_session(bill)}</session><congress_year>{vote_day.year}</congress_year>

@@ -21,13 +21,13 @@ _PAGE_FOOTER = "Sample text written for Reading Room"
 
 def compute_corpus_digest() -> str:
     """Return a hash of the whole corpus, so that a changed corpus is loaded anew."""
-    corpus_files = sorted(
+    corpus_paths = sorted(
         file_path
         for file_path in _DEMO_FOLDER.rglob("*")
         if file_path.is_file() and file_path.suffix != ".pyc"
     )
     sha256 = hashlib.sha256()
-    for file_path in corpus_files:
+    for file_path in corpus_paths:
         sha256.update(
             file_path.relative_to(_DEMO_FOLDER).as_posix().encode() + file_path.read_bytes()
         )
@@ -55,14 +55,14 @@ def write_records(target_folder: Path) -> Path:
     """Write the federal records in their native formats, PDFs included; return their folder."""
     records_folder = target_folder / "records"
     records_folder.mkdir()
-    for record_file in (_DEMO_FOLDER / "records").iterdir():
-        if record_file.name == "README.md":
+    for record_path in (_DEMO_FOLDER / "records").iterdir():
+        if record_path.name == "README.md":
             continue
-        if record_file.suffix == ".md":
-            pdf_bytes = make_pdf(record_file.read_text("utf-8"), _PAGE_FOOTER)
-            (records_folder / record_file.with_suffix(".pdf").name).write_bytes(pdf_bytes)
+        if record_path.suffix == ".md":
+            pdf_bytes = make_pdf(record_path.read_text("utf-8"), _PAGE_FOOTER)
+            (records_folder / record_path.with_suffix(".pdf").name).write_bytes(pdf_bytes)
         else:
-            (records_folder / record_file.name).write_bytes(record_file.read_bytes())
+            (records_folder / record_path.name).write_bytes(record_path.read_bytes())
     return records_folder
 
 
@@ -87,9 +87,9 @@ def write_shop_application(target_folder: Path) -> Path:
     """Write the documents of the second application; return their folder."""
     application_folder = target_folder / "shop_application"
     application_folder.mkdir()
-    for document_file in (_DEMO_FOLDER / "shop_application").iterdir():
-        pdf_bytes = make_pdf(document_file.read_text("utf-8"), _PAGE_FOOTER)
-        (application_folder / document_file.with_suffix(".pdf").name).write_bytes(pdf_bytes)
+    for document_path in (_DEMO_FOLDER / "shop_application").iterdir():
+        pdf_bytes = make_pdf(document_path.read_text("utf-8"), _PAGE_FOOTER)
+        (application_folder / document_path.with_suffix(".pdf").name).write_bytes(pdf_bytes)
     return application_folder
 
 
@@ -98,8 +98,8 @@ def write_application(target_folder: Path) -> Path:
     application_folder = target_folder / "application"
     application_folder.mkdir()
     text_by_document_name = {
-        text_file.stem: text_file.read_text("utf-8")
-        for text_file in (_DEMO_FOLDER / "application").iterdir()
+        text_path.stem: text_path.read_text("utf-8")
+        for text_path in (_DEMO_FOLDER / "application").iterdir()
     }
     letter_text, notice_text = (
         text_by_document_name.pop("Parish_Council_Letter_Scan"),
@@ -126,10 +126,10 @@ def _write_revisions(
     for revision_number, revision in enumerate(revisions):
         revision_fields = dict(revision)
         is_cut_off = revision_fields.pop("is_cut_off", False)
-        text_file = Path(revision_fields["file"])
+        text_path = Path(revision_fields["file"])
         pdf_bytes = make_pdf(
-            (_DEMO_FOLDER / "policies" / text_file).read_text("utf-8"), _PAGE_FOOTER
+            (_DEMO_FOLDER / "policies" / text_path).read_text("utf-8"), _PAGE_FOOTER
         )
-        pdf_path = target_folder / f"{revision_number}-{text_file.stem}.pdf"
+        pdf_path = target_folder / f"{revision_number}-{text_path.stem}.pdf"
         pdf_path.write_bytes(pdf_bytes[: len(pdf_bytes) // 3] if is_cut_off else pdf_bytes)
         yield {**revision_fields, "file": pdf_path.name}

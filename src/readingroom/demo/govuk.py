@@ -9,7 +9,6 @@ GOV.UK's, and they are not guidance. `--items FOLDER` serves content items from 
 import argparse
 import hashlib
 import json
-import re
 import socket
 import threading
 import time
@@ -18,7 +17,6 @@ import uuid
 from collections.abc import (
     Awaitable,
     Callable,
-    Iterable,
     Iterator,
     Mapping,
     MutableSequence,
@@ -35,25 +33,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from readingroom.demo.govuk_search import (
+    ContentItem,
+    find_parameter_problem,
+    make_search_result,
+    matches_filters,
+    sort_items,
+)
+
 SAMPLE_FILE = Path(__file__).with_name("govuk.toml")
 COMMISSION_SLUG = "charity-commission"
-
-ContentItem = dict[str, Any]
-
-_SEARCH_PARAMETERS = {
-    "q",
-    "count",
-    "start",
-    "order",
-    "fields",
-    "filter_organisations",
-    "filter_format",
-    "filter_content_store_document_type",
-    "filter_content_id",
-    "filter_public_timestamp",
-}
-_SORT_ORDERS = {None, "public_timestamp", "-public_timestamp", "title", "-title"}
-_MAX_RESULTS = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +62,19 @@ ApplyFault = Callable[[Request, Response], Awaitable[Response]]
 
 @dataclass
 class GovukEmulator:
-    """Two APIs over a set of items. Set `fault` to make them misbehave; `seen` lists requests."""
+    """Two APIs over a set of items. Set `apply_fault` to make them misbehave.
+
+    `seen_requests` lists the requests that arrived.
+    """
 
     items: dict[str, ContentItem]
-    fault: ApplyFault | None = None
+    apply_fault: ApplyFault | None = None
     max_age: int = 300
     lists_total: bool = True
     """Whether a search says how many results there are in all."""
     lists_withdrawn: bool = True
     """Whether a search finds pages that were withdrawn."""
-    seen: MutableSequence[SeenRequest] = field(default_factory=list)
+    seen_requests: MutableSequence[SeenRequest] = field(default_factory=list)
 
     def app(self) -> ASGIApp:
         """Return the ASGI application."""
@@ -102,7 +94,7 @@ class GovukEmulator:
 
     def _record_request(self, request: Request) -> None:
         url = request.url
-        self.seen.append(
+        self.seen_requests.append(
             SeenRequest(time.monotonic(), request.method, url.path, url.query, request.headers)
         )
 
@@ -111,17 +103,17 @@ class GovukEmulator:
     ) -> Callable[[Request], Awaitable[Response]]:
         async def answer_request(request: Request) -> Response:
             response = make_response(request)
-            return await self.fault(request, response) if self.fault else response
+            return await self.apply_fault(request, response) if self.apply_fault else response
 
         return answer_request
 
     def _answer_content(self, request: Request) -> Response:
         page_path = "/" + request.path_params.get("path", "")
-        item = self.items.get(page_path)
-        if item is None:
+        content_item = self.items.get(page_path)
+        if content_item is None:
             return self._redirect_to_guide(page_path)
-        status = 410 if item.get("schema_name") == "gone" else 200
-        return self._make_json_response(request, item, status)
+        http_status = 410 if content_item.get("schema_name") == "gone" else 200
+        return self._make_json_response(request, content_item, http_status)
 
     def _redirect_to_guide(self, page_path: str) -> Response:
         """Redirect from a part of a guide, which has its own address, to the guide; else 404."""
@@ -132,38 +124,45 @@ class GovukEmulator:
         return JSONResponse({"errors": {"status": 404}}, 404, self._make_cache_headers())
 
     def _make_json_response(
-        self, request: Request, json_body: object, status: int = 200
+        self, request: Request, json_body: object, http_status: int = 200
     ) -> Response:
         body_bytes = json.dumps(json_body, ensure_ascii=False).encode()
         etag = f'W/"{hashlib.sha256(body_bytes).hexdigest()[:32]}"'
-        headers = {**self._make_cache_headers(), "ETag": etag}
+        response_headers = {**self._make_cache_headers(), "ETag": etag}
         if request.headers.get("if-none-match") == etag:
-            return Response(status_code=304, headers=headers)
-        return Response(body_bytes, status, headers, media_type="application/json; charset=utf-8")
+            return Response(status_code=304, headers=response_headers)
+        return Response(
+            body_bytes, http_status, response_headers, media_type="application/json; charset=utf-8"
+        )
 
     def _make_cache_headers(self) -> dict[str, str]:
         return {"Cache-Control": f"max-age={self.max_age}, public"}
 
     def _answer_search(self, request: Request) -> Response:
-        params = request.query_params
-        problem_text = _find_parameter_problem(params.multi_items())
+        query_params = request.query_params
+        problem_text = find_parameter_problem(query_params.multi_items())
         if problem_text:
             return JSONResponse({"error": problem_text}, 422)
         matching_items = [
-            item
-            for item in self.items.values()
-            if _matches_params(item, params.multi_items())
-            and (self.lists_withdrawn or not item.get("withdrawn_notice"))
+            content_item
+            for content_item in self.items.values()
+            if matches_filters(content_item, query_params.multi_items())
+            and (self.lists_withdrawn or not content_item.get("withdrawn_notice"))
         ]
-        ordered_items = _sort_items(matching_items, params.get("q", ""), params.get("order"))
-        first_index, result_count = int(params.get("start", 0)), int(params.get("count", 10))
-        wanted_fields = params.getlist("fields")
+        ordered_items = sort_items(
+            matching_items, query_params.get("q", ""), query_params.get("order")
+        )
+        first_index, result_count = (
+            int(query_params.get("start", 0)),
+            int(query_params.get("count", 10)),
+        )
+        wanted_field_names = query_params.getlist("fields")
         return self._make_json_response(
             request,
             {
                 "results": [
-                    _make_search_result(item, wanted_fields)
-                    for item in ordered_items[first_index : first_index + result_count]
+                    make_search_result(content_item, wanted_field_names)
+                    for content_item in ordered_items[first_index : first_index + result_count]
                 ],
                 **({"total": len(ordered_items)} if self.lists_total else {}),
                 "start": first_index,
@@ -192,26 +191,28 @@ def serve_on_loopback(emulator: GovukEmulator) -> Iterator[str]:
         server_thread.join()
 
 
-def make_sample_items() -> dict[str, ContentItem]:
+def make_sample_content_items() -> dict[str, ContentItem]:
     """Return the sample pages as items of the Content API, by path."""
     sample_document = tomllib.loads(SAMPLE_FILE.read_text("utf-8"))
-    items_by_path = {
+    items_by_page_path = {
         page_entry["path"]: _make_item(page_entry) for page_entry in sample_document["page"]
     }
     for page_entry in sample_document["page"]:
-        _link_translation(items_by_path, page_entry)
-        _link_members(items_by_path, page_entry)
-    return items_by_path
+        _link_translation(items_by_page_path, page_entry)
+        _link_members(items_by_page_path, page_entry)
+    return items_by_page_path
 
 
-def load_items(items_folder: Path) -> dict[str, ContentItem]:
+def load_content_items(items_folder: Path) -> dict[str, ContentItem]:
     """Return the items in the JSON files of a folder, by path; of two with one path, the last."""
-    loaded_items = [
+    content_items = [
         json.loads(item_path.read_text("utf-8"))
         for item_path in sorted(items_folder.rglob("*.json"))
     ]
     return {
-        item["base_path"]: item for item in loaded_items if isinstance(item.get("base_path"), str)
+        content_item["base_path"]: content_item
+        for content_item in content_items
+        if isinstance(content_item.get("base_path"), str)
     }
 
 
@@ -220,16 +221,16 @@ def load_items(items_folder: Path) -> dict[str, ContentItem]:
 
 def _make_item(page_entry: Mapping[str, Any]) -> ContentItem:
     """Return a complete content item for a page of the sample file."""
-    schema = page_entry.get("schema", "detailed_guide")
-    if schema in ("redirect", "gone"):
-        return _make_stub_item(page_entry, schema)
+    schema_name = page_entry.get("schema", "detailed_guide")
+    if schema_name in ("redirect", "gone"):
+        return _make_stub_item(page_entry, schema_name)
     return {
         "analytics_identifier": None,
         "base_path": page_entry["path"],
         "content_id": _make_content_id(page_entry.get("same_as", page_entry["path"])),
         "description": page_entry.get("description", ""),
-        "details": _make_details(page_entry, schema),
-        "document_type": page_entry.get("document_type", schema),
+        "details": _make_details(page_entry, schema_name),
+        "document_type": page_entry.get("document_type", schema_name),
         "first_published_at": page_entry.get("first", page_entry["updated"]),
         "links": {
             "organisations": [
@@ -242,7 +243,7 @@ def _make_item(page_entry: Mapping[str, Any]) -> ContentItem:
         "public_updated_at": page_entry["updated"],
         "publishing_app": "whitehall",
         "rendering_app": "frontend",
-        "schema_name": schema,
+        "schema_name": schema_name,
         "title": page_entry["title"],
         "updated_at": page_entry["updated"],
         "withdrawn_notice": _make_withdrawn_notice(page_entry),
@@ -251,7 +252,7 @@ def _make_item(page_entry: Mapping[str, Any]) -> ContentItem:
 
 def _make_stub_item(page_entry: Mapping[str, Any], schema_name: str) -> ContentItem:
     """Return the item that replaces a page which is gone or was moved."""
-    stub = {
+    stub_item = {
         "base_path": page_entry["path"],
         "content_id": None,
         "description": None,
@@ -269,13 +270,13 @@ def _make_stub_item(page_entry: Mapping[str, Any], schema_name: str) -> ContentI
             field_name: page_entry.get(field_name)
             for field_name in ("explanation", "alternative_path")
         }
-        return {**stub, "details": stub_details}
+        return {**stub_item, "details": stub_details}
     redirect_rule = {
         "path": page_entry["path"],
         "type": "exact",
         "destination": page_entry["destination"],
     }
-    return {**stub, "redirects": [redirect_rule]}
+    return {**stub_item, "redirects": [redirect_rule]}
 
 
 def _make_details(page_entry: Mapping[str, Any], schema_name: str) -> ContentItem:
@@ -313,11 +314,13 @@ def _make_withdrawn_notice(page_entry: Mapping[str, Any]) -> ContentItem:
 
 
 def _make_organisation(organisation_slug: str) -> ContentItem:
-    real_ids = {COMMISSION_SLUG: "489e651f-34c8-4b34-bdd7-e13c2324cde3"}
+    real_content_ids_by_slug = {COMMISSION_SLUG: "489e651f-34c8-4b34-bdd7-e13c2324cde3"}
     organisation_path = f"/government/organisations/{organisation_slug}"
     return {
         "base_path": organisation_path,
-        "content_id": real_ids.get(organisation_slug, _make_content_id(organisation_path)),
+        "content_id": real_content_ids_by_slug.get(
+            organisation_slug, _make_content_id(organisation_path)
+        ),
         "locale": "en",
         "title": "Charity Commission"
         if organisation_slug == COMMISSION_SLUG
@@ -331,17 +334,24 @@ def _make_content_id(page_path: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"readingroom:sample{page_path}"))
 
 
-def _link_translation(items_by_path: dict[str, ContentItem], page_entry: Mapping[str, Any]) -> None:
+def _link_translation(
+    items_by_page_path: dict[str, ContentItem], page_entry: Mapping[str, Any]
+) -> None:
     """Link a translation and its original to each other."""
     if "same_as" not in page_entry:
         return
-    item_versions = [items_by_path[page_entry["same_as"]], items_by_path[page_entry["path"]]]
+    item_versions = [
+        items_by_page_path[page_entry["same_as"]],
+        items_by_page_path[page_entry["path"]],
+    ]
     item_references = [_make_reference(item_version) for item_version in item_versions]
     for item_version in item_versions:
         item_version["links"]["available_translations"] = item_references
 
 
-def _link_members(items_by_path: dict[str, ContentItem], page_entry: Mapping[str, Any]) -> None:
+def _link_members(
+    items_by_page_path: dict[str, ContentItem], page_entry: Mapping[str, Any]
+) -> None:
     """Link a collection to its members."""
     member_paths = [
         document_path
@@ -349,8 +359,8 @@ def _link_members(items_by_path: dict[str, ContentItem], page_entry: Mapping[str
         for document_path in document_group["documents"]
     ]
     if member_paths:
-        items_by_path[page_entry["path"]]["links"]["documents"] = [
-            _make_reference(items_by_path[document_path]) for document_path in member_paths
+        items_by_page_path[page_entry["path"]]["links"]["documents"] = [
+            _make_reference(items_by_page_path[document_path]) for document_path in member_paths
         ]
 
 
@@ -366,134 +376,25 @@ def _make_reference(content_item: ContentItem) -> ContentItem:
     return {field_name: content_item[field_name] for field_name in field_names}
 
 
-# --- search ---
-
-
-def _find_parameter_problem(query_params: Iterable[tuple[str, str]]) -> str | None:
-    """Return what is wrong with the parameters, about which GOV.UK is strict; else None."""
-    for param_name, param_value in query_params:
-        if param_name not in _SEARCH_PARAMETERS:
-            return f"Unexpected parameters: {param_name}"
-        if param_name in ("count", "start") and not (
-            param_value.isdecimal() and int(param_value) <= _MAX_RESULTS
-        ):
-            return f"Invalid value for {param_name}"
-        if param_name == "order" and param_value not in _SORT_ORDERS:
-            return f"Sorting by {param_value} is not allowed"
-        if param_name == "filter_public_timestamp" and not _PERIOD_PATTERN.fullmatch(param_value):
-            return "Invalid value for public_timestamp"
-    return None
-
-
-_PERIOD_PATTERN = re.compile(r"(?:(?:from|to):\d{4}-\d{2}-\d{2},?)+")
-
-
-def _matches_params(content_item: ContentItem, query_params: Iterable[tuple[str, str]]) -> bool:
-    """Whether an item passes every filter; several values of one filter are alternatives."""
-    if content_item.get("schema_name") in ("redirect", "gone"):
-        return False
-    values_by_filter: dict[str, set[str]] = {}
-    for param_name, param_value in query_params:
-        if param_name.startswith("filter_"):
-            values_by_filter.setdefault(param_name.removeprefix("filter_"), set()).add(param_value)
-    return all(
-        _passes_filter(content_item, param_name, param_values)
-        for param_name, param_values in values_by_filter.items()
-    )
-
-
-def _passes_filter(content_item: ContentItem, filter_name: str, filter_values: set[str]) -> bool:
-    match filter_name:
-        case "organisations":
-            organisation_paths = [
-                organisation["base_path"] for organisation in _list_organisations(content_item)
-            ]
-            organisation_slugs = {
-                organisation_path.rpartition("/")[2] for organisation_path in organisation_paths
-            }
-            return bool(organisation_slugs & filter_values)
-        case "format":
-            return content_item.get("schema_name") in filter_values
-        case "content_store_document_type":
-            return content_item.get("document_type") in filter_values
-        case "content_id":
-            return content_item.get("content_id") in filter_values
-    updated_on = str(content_item.get("public_updated_at") or "")[:10]
-    (period_text,) = filter_values
-    period_ends = dict(
-        name_and_day.split(":") for name_and_day in period_text.split(",") if name_and_day
-    )
-    return period_ends.get("from", "") <= updated_on <= period_ends.get("to", "9999")
-
-
-def _list_organisations(content_item: ContentItem) -> list[ContentItem]:
-    organisations: list[ContentItem] = content_item.get("links", {}).get("organisations", [])
-    return organisations
-
-
-def _sort_items(
-    matching_items: list[ContentItem], query: str, sort_order: str | None
-) -> list[ContentItem]:
-    query_words = set(re.findall(r"\w+", query.lower()))
-    if query_words:
-        scored_items = [(_score_item(item, query_words), item) for item in matching_items]
-        matching_items = [
-            item
-            for match_score, item in sorted(scored_items, key=lambda pair: -pair[0])
-            if match_score
-        ]
-    if sort_order:
-        sort_field = sort_order.lstrip("-").replace("public_timestamp", "public_updated_at")
-        matching_items = sorted(
-            matching_items, key=lambda item: str(item.get(sort_field)), reverse=sort_order[0] == "-"
-        )
-    return matching_items
-
-
-def _score_item(item: ContentItem, query_words: set[str]) -> int:
-    title_text, details_text = (
-        str(item.get("title")).lower(),
-        json.dumps(item.get("details")).lower(),
-    )
-    description_text = str(item.get("description")).lower()
-    return sum(
-        9 * (query_word in title_text)
-        + 3 * (query_word in description_text)
-        + (query_word in details_text)
-        for query_word in query_words
-    )
-
-
-def _make_search_result(content_item: ContentItem, wanted_fields: list[str]) -> ContentItem:
-    """Return the search result for an item; the Search API has its own names for the fields."""
-    result_values = {
-        "title": content_item.get("title"),
-        "link": content_item.get("base_path"),
-        "description": content_item.get("description"),
-        "public_timestamp": content_item.get("public_updated_at"),
-        "content_id": content_item.get("content_id"),
-        "format": content_item.get("schema_name"),
-        "content_store_document_type": content_item.get("document_type"),
-    }
-    chosen_values = {
-        field_name: result_values[field_name]
-        for field_name in wanted_fields or result_values
-        if result_values.get(field_name) is not None
-    }
-    return chosen_values | {"index": "govuk", "es_score": None, "_id": content_item["base_path"]}
-
-
 def main() -> None:
     """Serve the emulator on loopback until interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m readingroom.demo.govuk", description=__doc__)
-    parser.add_argument("--port", type=int, default=3994)
-    parser.add_argument("--items", type=Path, help="a folder of content items as JSON files")
-    arguments = parser.parse_args()
-    items_by_path = load_items(arguments.items) if arguments.items else make_sample_items()
+    argument_parser = argparse.ArgumentParser(
+        prog="python -m readingroom.demo.govuk", description=__doc__
+    )
+    argument_parser.add_argument("--port", type=int, default=3994)
+    argument_parser.add_argument(
+        "--items", type=Path, help="a folder of content items as JSON files"
+    )
+    arguments = argument_parser.parse_args()
+    items_by_page_path = (
+        load_content_items(arguments.items) if arguments.items else make_sample_content_items()
+    )
     listener = socket.create_server(("127.0.0.1", arguments.port))
     print(f"GOVUK_BASE_URL=http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-    config = uvicorn.Config(GovukEmulator(items_by_path).app(), log_level="warning", lifespan="off")
-    uvicorn.Server(config).run(sockets=[listener])
+    uvicorn_config = uvicorn.Config(
+        GovukEmulator(items_by_page_path).app(), log_level="warning", lifespan="off"
+    )
+    uvicorn.Server(uvicorn_config).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 PAGE_WIDTH, PAGE_HEIGHT = 595, 842  # A4 in points
-_LEFT_MARGIN, _TOP_BASELINE, _BOTTOM_LIMIT = 72, 770, 80
+_LEFT_MARGIN, _TOP_BASELINE, _LOWEST_BASELINE = 72, 770, 80
 _BODY_FONT_SIZE = 11
-_HEADING_SIZES = {1: 24, 2: 18, 3: 13}
+_FONT_SIZE_BY_HEADING_LEVEL = {1: 24, 2: 18, 3: 13}
 _LETTER_WIDTH_SHARE = 0.52  # the usual width of a letter, as a share of the font size
 _PARAGRAPH_INDENT = 36
 _NUMBERED_PARAGRAPH_PATTERN = re.compile(r"(\d+(?:\.\d+)*\.?)\s+(.*)")
@@ -23,12 +23,12 @@ _HEADING_PATTERN = re.compile(r"(#{1,3})\s+(.*)")
 @dataclass(frozen=True, slots=True)
 class _Line:
     text: str
-    size: int
-    bold: bool
+    font_size: int
+    is_bold: bool
     left: int
-    above: float
+    space_above: float
     """Extra space above the line."""
-    number: str = ""
+    paragraph_number: str = ""
 
 
 def make_pdf(document_text: str, footer_text: str) -> bytes:
@@ -46,8 +46,8 @@ def _split_pages(document_text: str) -> Iterator[list[_Line]]:
     page_lines: list[_Line] = []
     baseline_y = float(_TOP_BASELINE)
     for text_line in _break_lines(document_text):
-        line_height = text_line.above + 1.3 * text_line.size
-        if page_lines and baseline_y - line_height < _BOTTOM_LIMIT:
+        line_height = text_line.space_above + 1.3 * text_line.font_size
+        if page_lines and baseline_y - line_height < _LOWEST_BASELINE:
             yield page_lines
             page_lines, baseline_y = [], float(_TOP_BASELINE)
         baseline_y -= line_height
@@ -65,7 +65,7 @@ def _break_lines(document_text: str) -> Iterator[_Line]:
             continue
         paragraph_line = " ".join(paragraph_text.split())
         if heading_match := _HEADING_PATTERN.fullmatch(paragraph_line):
-            font_size = _HEADING_SIZES[len(heading_match[1])]
+            font_size = _FONT_SIZE_BY_HEADING_LEVEL[len(heading_match[1])]
             yield from _wrap_paragraph(heading_match[2], font_size, True, _LEFT_MARGIN, 14)
         elif numbered_match := _NUMBERED_PARAGRAPH_PATTERN.fullmatch(paragraph_line):
             yield from _wrap_paragraph(
@@ -106,15 +106,21 @@ def _draw_page_stream(page_lines: list[_Line], footer_text: str, page_number: in
     baseline_y = float(_TOP_BASELINE)
     pdf_operators = []
     for text_line in page_lines:
-        baseline_y -= text_line.above + 1.3 * text_line.size
-        if text_line.number:
+        baseline_y -= text_line.space_above + 1.3 * text_line.font_size
+        if text_line.paragraph_number:
             pdf_operators.append(
                 _draw_text(
-                    text_line.number, text_line.size, text_line.bold, _LEFT_MARGIN, baseline_y
+                    text_line.paragraph_number,
+                    text_line.font_size,
+                    text_line.is_bold,
+                    _LEFT_MARGIN,
+                    baseline_y,
                 )
             )
         pdf_operators.append(
-            _draw_text(text_line.text, text_line.size, text_line.bold, text_line.left, baseline_y)
+            _draw_text(
+                text_line.text, text_line.font_size, text_line.is_bold, text_line.left, baseline_y
+            )
         )
     # Last, because readers extract text in the order in which it was drawn.
     pdf_operators.append(_draw_text(f"{footer_text}    {page_number}", 9, False, _LEFT_MARGIN, 40))
@@ -157,8 +163,8 @@ def _build_pdf_file(page_streams: list[bytes]) -> bytes:
             b"/Resources<</Font<</F1 3 0 R/F2 4 0 R>>>>>>"
             % (PAGE_WIDTH, PAGE_HEIGHT, 6 + 2 * page_index)
         )
-        stream_head = b"<</Length %d/Filter/FlateDecode>>stream\n" % len(page_stream)
-        pdf_objects.append(stream_head + page_stream + b"\nendstream")
+        stream_header = b"<</Length %d/Filter/FlateDecode>>stream\n" % len(page_stream)
+        pdf_objects.append(stream_header + page_stream + b"\nendstream")
     return _join_numbered_objects(pdf_objects)
 
 
@@ -170,9 +176,9 @@ def _join_numbered_objects(pdf_objects: list[bytes]) -> bytes:
         pdf_bytes += b"%d 0 obj\n%b\nendobj\n" % (object_number, object_bytes)
     xref_bytes = b"".join(b"%010d 00000 n \n" % object_offset for object_offset in object_offsets)
     object_count = len(pdf_objects) + 1
-    xref_head = b"xref\n0 %d\n0000000000 65535 f \n" % object_count
+    xref_header = b"xref\n0 %d\n0000000000 65535 f \n" % object_count
     pdf_trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (
         object_count,
         len(pdf_bytes),
     )
-    return pdf_bytes + xref_head + xref_bytes + pdf_trailer
+    return pdf_bytes + xref_header + xref_bytes + pdf_trailer

@@ -88,12 +88,12 @@ def encode_png(page_picture: Image.Image) -> bytes:
 
 
 def _encode_pictures(
-    page_pictures: Sequence[Image.Image], image_format: str, **options: object
+    page_pictures: Sequence[Image.Image], image_format: str, **format_options: object
 ) -> bytes:
     image_buffer = io.BytesIO()
     first_picture, *other_pictures = page_pictures
     save_options = (
         {"save_all": True, "append_images": other_pictures} if image_format != "PNG" else {}
     )
-    first_picture.save(image_buffer, image_format, **save_options, **options)
+    first_picture.save(image_buffer, image_format, **save_options, **format_options)
     return image_buffer.getvalue()

@@ -9,9 +9,9 @@ class BillSubject:
     """What bills are about: where they are filed, and the words their titles are made of."""
 
     policy_area: str
-    term: str
-    things: Sequence[str]
-    aim: str
+    subject_term: str
+    title_nouns: Sequence[str]
+    beneficiaries: str
 
 
 BILL_SUBJECTS = (

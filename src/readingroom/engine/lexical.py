@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from readingroom.core.filters import Condition, Filter, FilterFields, In, Metadata, Range, Value
+from readingroom.core.filters import Condition, Filter, FilterFields, In, Metadata, Range, Scalar
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.words import (
     IndexedTerm,
@@ -77,7 +77,7 @@ class LexicalIndex:
         self._path = index_path
         self._postings_budget = postings_budget
         self._max_seconds = max_seconds
-        self._field_names = filter_fields.names
+        self._field_names = filter_fields.field_names
         self._write_lock = threading.Lock()
         self._connections = ConnectionPool(self._open_connection)
         self._word_memory = WordMemory(None)
@@ -476,7 +476,7 @@ def _build_filter_clauses(conditions: Sequence[Condition]) -> tuple[str, list[An
     return " AND ".join(clauses), bound_values
 
 
-def _encode_filter_value(filter_value: Value) -> Value | bytes:
+def _encode_filter_value(filter_value: Scalar) -> Scalar | bytes:
     """Return a value as the table stores it."""
     # SQLite has no booleans, and True must not be equal to 1: a blob is equal to no number.
     return bytes([filter_value]) if isinstance(filter_value, bool) else filter_value

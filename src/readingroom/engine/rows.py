@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from readingroom.core.arrays import Floats, NDArray, RowMask, RowNumbers, np
-from readingroom.core.filters import Condition, FilterFields, In, Range, Value, make_comparison_key
+from readingroom.core.filters import (
+    Condition,
+    FilterFields,
+    In,
+    Range,
+    Scalar,
+    make_comparison_key,
+)
 
 
 class RowArrays:
@@ -196,11 +203,11 @@ class _EncodedColumn:
 
     def __init__(self, codes: "NDArray[np.int32]") -> None:
         self.codes = codes
-        self.values: list[Value] = []
-        self.codes_by_value: dict[tuple[str, Value], int] = {}
+        self.values: list[Scalar] = []
+        self.codes_by_value: dict[tuple[str, Scalar], int] = {}
         self.posting_lists_by_code: list[_PostingList] = []
 
-    def append_values(self, first_row_number: int, field_values: Sequence[Value | None]) -> None:
+    def append_values(self, first_row_number: int, field_values: Sequence[Scalar | None]) -> None:
         codes = np.array(
             [
                 -1 if field_value is None else self._get_or_add_code(field_value)
@@ -219,11 +226,11 @@ class _EncodedColumn:
                     value_positions + first_row_number
                 )
 
-    def find_value(self, row_number: int) -> Value | None:
+    def find_value(self, row_number: int) -> Scalar | None:
         value_code = self.codes[row_number]
         return self.values[value_code] if value_code >= 0 else None
 
-    def find_codes(self, wanted_values: Sequence[Value]) -> set[int]:
+    def find_codes(self, wanted_values: Sequence[Scalar]) -> set[int]:
         codes = (
             self.codes_by_value.get(make_comparison_key(wanted_value))
             for wanted_value in wanted_values
@@ -231,7 +238,7 @@ class _EncodedColumn:
         return {value_code for value_code in codes if value_code is not None}
 
     def mask_rows_having(
-        self, wanted_values: Sequence[Value], row_numbers: RowNumbers | slice
+        self, wanted_values: Sequence[Scalar], row_numbers: RowNumbers | slice
     ) -> RowMask:
         codes = list(self.find_codes(wanted_values))
         # One longer than there are codes: the code -1, no value, selects the last, which is False.
@@ -250,7 +257,7 @@ class _EncodedColumn:
         )
         return larger_column
 
-    def _get_or_add_code(self, field_value: Value) -> int:
+    def _get_or_add_code(self, field_value: Scalar) -> int:
         value_key = make_comparison_key(field_value)
         value_code = self.codes_by_value.get(value_key)
         if value_code is None:
@@ -295,7 +302,7 @@ def pack_signs(vectors: Floats) -> "NDArray[np.uint64]":
     return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
 
 
-def _convert_to_range_number(filter_value: Value | None) -> float:
+def _convert_to_range_number(filter_value: Scalar | None) -> float:
     return (
         np.nan
         if filter_value is None or isinstance(filter_value, bool | str)

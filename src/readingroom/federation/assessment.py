@@ -45,13 +45,14 @@ def _describe_missing_policy(search_scope: SearchScope, policy_day: str) -> str:
     if not search_scope.excluded:
         return "There are no policies here"
     counts_by_reason = Counter(exclusion_reason for _, exclusion_reason in search_scope.excluded)
-    counted_reasons = [
+    counted_reason_texts = [
         f"{policy_count} {COUNTED_WORDS_BY_REASON.get(exclusion_reason, exclusion_reason)}"
         for exclusion_reason, policy_count in counts_by_reason.items()
     ]
     excluded_count = len(search_scope.excluded)
     return (
-        f"No policy here applies on {policy_day}: of {excluded_count}, {', '.join(counted_reasons)}"
+        f"No policy here applies on {policy_day}: of {excluded_count}, "
+        f"{', '.join(counted_reason_texts)}"
     )
 
 
@@ -64,8 +65,8 @@ def _make_assessed_side(
         searched=list(searched_names[:_MAX_LISTED_NAMES]),
         searched_count=len(searched_names),
         excluded=[
-            ExcludedPolicy(source=policy_source, reason=excluded_reason)
-            for policy_source, excluded_reason in excluded_sources[:_MAX_LISTED_NAMES]
+            ExcludedPolicy(source=policy_source, reason=exclusion_reason)
+            for policy_source, exclusion_reason in excluded_sources[:_MAX_LISTED_NAMES]
         ],
         empty_reason=empty_reason,
     )

@@ -68,14 +68,14 @@ async def evaluate_searches(
 ) -> Evaluation:
     """Ask every question and measure the answers."""
     search_answers: list[DeskAnswer] = []
-    search_seconds: list[float] = []
+    search_durations_seconds: list[float] = []
     for asked_count, evaluation_question in enumerate(evaluation_questions, 1):
         search_arguments = DeskSearch(
             query=evaluation_question.question, source=source_names, limit=_MAX_RESULTS
         )
         started_at = time.perf_counter()
         search_answers.append(await federation_service.search(search_arguments, tool_context))
-        search_seconds.append(time.perf_counter() - started_at)
+        search_durations_seconds.append(time.perf_counter() - started_at)
         await tool_context.report_progress(asked_count, len(evaluation_questions), None)
     answered_questions = [*zip(evaluation_questions, search_answers, strict=True)]
     answerable_questions = [
@@ -84,7 +84,7 @@ async def evaluate_searches(
         if evaluation_question.right_ids
     ]
     right_answer_ranks = [
-        _find_rank(evaluation_question, search_answer)
+        _find_right_answer_rank(evaluation_question, search_answer)
         for evaluation_question, search_answer in answerable_questions
     ]
     return Evaluation(
@@ -124,8 +124,8 @@ async def evaluate_searches(
         called_none=_compute_mean(
             [search_answer.confidence == "none" for _, search_answer in answerable_questions]
         ),
-        latency_p50_ms=_compute_percentile(search_seconds, 50),
-        latency_p95_ms=_compute_percentile(search_seconds, 95),
+        latency_p50_ms=_compute_percentile(search_durations_seconds, 50),
+        latency_p95_ms=_compute_percentile(search_durations_seconds, 95),
         misses=[
             _make_missed_first_place(evaluation_question, right_answer_rank, search_answer)
             for (evaluation_question, search_answer), right_answer_rank in zip(
@@ -136,7 +136,9 @@ async def evaluate_searches(
     )
 
 
-def _find_rank(evaluation_question: EvaluationQuestion, search_answer: DeskAnswer) -> int | None:
+def _find_right_answer_rank(
+    evaluation_question: EvaluationQuestion, search_answer: DeskAnswer
+) -> int | None:
     """Return the place of the first right result, from 1."""
     right_ids = tuple(evaluation_question.right_ids)
     ranked_hits = enumerate(search_answer.results, 1)
@@ -181,20 +183,22 @@ def measure_auroc(hit_scores: Sequence[float], positive_flags: Sequence[bool]) -
     ]
     if not positive_scores or not negative_scores:
         return None
-    win_count = sum(
+    won_pair_count = sum(
         (positive_score > negative_score) + 0.5 * (positive_score == negative_score)
         for positive_score in positive_scores
         for negative_score in negative_scores
     )
-    return round(win_count / (len(positive_scores) * len(negative_scores)), 4)
+    return round(won_pair_count / (len(positive_scores) * len(negative_scores)), 4)
 
 
 def _compute_mean(measurements: Sequence[float]) -> float | None:
     return round(mean(measurements), 4) if measurements else None
 
 
-def _compute_percentile(search_seconds: Sequence[float], percentile: int) -> float:
-    sorted_milliseconds = sorted(1000 * search_duration for search_duration in search_seconds)
+def _compute_percentile(search_durations_seconds: Sequence[float], percentile: int) -> float:
+    sorted_milliseconds = sorted(
+        1000 * duration_seconds for duration_seconds in search_durations_seconds
+    )
     return round(
         sorted_milliseconds[
             min(len(sorted_milliseconds) - 1, len(sorted_milliseconds) * percentile // 100)

@@ -21,7 +21,7 @@ DEADLINE_SECONDS = 5.0
 _MAX_LATE_CALLS = 8  # calls that a base may leave unanswered before it is not called any more
 
 AnswerT = TypeVar("AnswerT")
-FunctionsByBase = Mapping[str, Callable[[], Awaitable[AnswerT]]]
+CallFunctionsByBase = Mapping[str, Callable[[], Awaitable[AnswerT]]]
 
 
 @dataclass
@@ -36,7 +36,7 @@ class GatheredAnswers(Generic[AnswerT]):
 class _BaseCall(Generic[AnswerT]):
     """One call of one base: its outcome, and whether somebody still waits for it."""
 
-    base: str
+    base_name: str
     finished_event: anyio.Event = field(default_factory=anyio.Event)
     answer: AnswerT | None = None
     error: KnowledgeError | None = None
@@ -59,17 +59,19 @@ class FanOut:
             self._task_group.cancel_scope.cancel()
 
     async def call_all_bases(
-        self, functions_by_base: FunctionsByBase[AnswerT]
+        self, call_functions_by_base: CallFunctionsByBase[AnswerT]
     ) -> GatheredAnswers[AnswerT]:
         """Call every function at once and return what came in time."""
-        base_calls = [_BaseCall[AnswerT](base_name) for base_name in functions_by_base]
+        base_calls = [_BaseCall[AnswerT](base_name) for base_name in call_functions_by_base]
         for base_call in base_calls:
-            if self._late_count_by_base[base_call.base] < _MAX_LATE_CALLS:
+            if self._late_count_by_base[base_call.base_name] < _MAX_LATE_CALLS:
                 self._task_group.start_soon(
-                    self._run_call, base_call, functions_by_base[base_call.base]
+                    self._run_call, base_call, call_functions_by_base[base_call.base_name]
                 )
             else:
-                base_call.error = BaseSilent(f"{base_call.base} has not answered its last calls")
+                base_call.error = BaseSilent(
+                    f"{base_call.base_name} has not answered its last calls"
+                )
                 base_call.finished_event.set()
         with anyio.move_on_after(self._deadline_seconds):
             for base_call in base_calls:
@@ -85,30 +87,32 @@ class FanOut:
             base_call.error = error
         # One base with a bug must not take the answers of the others with it.
         except Exception:
-            logger.exception("unexpected failure of the base %s", base_call.base)
+            logger.exception("unexpected failure of the base %s", base_call.base_name)
             base_call.error = InternalError(
-                f"{base_call.base} failed; the server's log has the reason"
+                f"{base_call.base_name} failed; the server's log has the reason"
             )
         finally:
             base_call.finished_event.set()
             # A late call that ends frees its place, so a base that recovers is called again.
-            self._late_count_by_base[base_call.base] -= base_call.is_late
+            self._late_count_by_base[base_call.base_name] -= base_call.is_late
 
     def _gather_answers(self, base_calls: list[_BaseCall[AnswerT]]) -> GatheredAnswers[AnswerT]:
         gathered_answers = GatheredAnswers[AnswerT]()
         for base_call in base_calls:
             if not base_call.finished_event.is_set():
                 base_call.is_late = True
-                self._late_count_by_base[base_call.base] += 1
+                self._late_count_by_base[base_call.base_name] += 1
                 deadline_text = f"{self._deadline_seconds:g} seconds"
                 base_call.error = BaseSilent(
-                    f"{base_call.base} did not answer within {deadline_text}"
+                    f"{base_call.base_name} did not answer within {deadline_text}"
                 )
             if base_call.error is not None:
                 failure_note = Note(
-                    base=base_call.base, code=base_call.error.code, message=base_call.error.message
+                    base=base_call.base_name,
+                    code=base_call.error.code,
+                    message=base_call.error.message,
                 )
                 gathered_answers.notes.append(failure_note)
             elif base_call.answer is not None:
-                gathered_answers.answers_by_base[base_call.base] = base_call.answer
+                gathered_answers.answers_by_base[base_call.base_name] = base_call.answer
         return gathered_answers

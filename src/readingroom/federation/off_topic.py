@@ -14,8 +14,8 @@ from readingroom.core.arrays import Vector
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
 
-FILE_NAME = "off_topic.txt"
-_MAX_DOUBT = 1.5
+OFF_TOPIC_FILE_NAME = "off_topic.txt"
+_MAX_DOUBT_LOG_ODDS = 1.5
 """The most log-odds that an answer loses: a text base may be about anything, and a passage that
 says what was asked must stay an answer.
 """
@@ -24,19 +24,19 @@ _FULL_DOUBT_LOG_ODDS = 3.0
 
 def measure_doubt(question: str, embedder: Embedder) -> float:
     """Return by how many log-odds an answer to a question is less likely; 0 without that model."""
-    model_name, constant, direction = _load_direction()
+    model_name, regression_constant, weight_vector = _load_off_topic_regression()
     try:
         if embedder.identity.partition("/")[0] != model_name:
             return 0.0
-        log_odds = constant + float(embedder.embed(question) @ direction)
+        log_odds = regression_constant + float(embedder.embed(question) @ weight_vector)
     except ModelUnavailable:
         return 0.0
-    return _MAX_DOUBT * min(max(log_odds / _FULL_DOUBT_LOG_ODDS, 0.0), 1.0)
+    return _MAX_DOUBT_LOG_ODDS * min(max(log_odds / _FULL_DOUBT_LOG_ODDS, 0.0), 1.0)
 
 
 @cache
-def _load_direction() -> tuple[str, float, Vector]:
+def _load_off_topic_regression() -> tuple[str, float, Vector]:
     """Return the model's name, and the regression's constant and weights."""
-    file_lines = files(__package__).joinpath(FILE_NAME).read_text("utf-8").splitlines()
-    model_name, constant, *weights = file_lines
-    return model_name, float(constant), np.array(weights, np.float32)
+    file_lines = files(__package__).joinpath(OFF_TOPIC_FILE_NAME).read_text("utf-8").splitlines()
+    model_name, regression_constant, *weight_texts = file_lines
+    return model_name, float(regression_constant), np.array(weight_texts, np.float32)

@@ -42,12 +42,14 @@ from readingroom.web.templates import (
     render_template,
 )
 
-_render = partial(render_template, template_folder=Path(__file__).parent / "templates")
+_render_federation_template = partial(
+    render_template, template_folder=Path(__file__).parent / "templates"
+)
 _MAX_MARKED_CHARS = 400
 """Of a passage in an address."""
 
 # The fields of a record that are shown, whatever its base, in this order.
-_LABEL_BY_FIELD = {
+_LABEL_BY_FIELD_NAME = {
     "version_label": "Revision",
     "section_ref": "Section",
     "page_number": "Page",
@@ -66,23 +68,25 @@ def make_pages(
     federation_service: FederationService, pages_by_base: Mapping[str, BasePages]
 ) -> BasePages:
     """Return the pages over every base; `pages_by_base` has what each base adds to them."""
-    desk = FederationPages(federation_service, pages_by_base)
+    desk_pages = FederationPages(federation_service, pages_by_base)
     federation_pages = [
         BasePage(
             "/search",
-            desk.show_search,
+            desk_pages.show_search,
             menu_label="Search",
             summary="One question to every collection, with the day it is asked for.",
-            form_page=desk.show_search,
+            form_page=desk_pages.show_search,
         ),
-        BasePage("/read", desk.show_record),
+        BasePage("/read", desk_pages.show_record),
     ]
     if {"application", "policy"} <= {
         search_adapter.role for search_adapter in federation_service.adapters
     }:
         federation_pages.append(
             BasePage(
-                "/applications/beside", desk.show_assessment, form_page=desk.show_assessment_form
+                "/applications/beside",
+                desk_pages.show_assessment,
+                form_page=desk_pages.show_assessment_form,
             )
         )
     return BasePages(tuple(federation_pages))
@@ -99,15 +103,15 @@ class FederationPages:
 
     async def show_search(self, request: PageRequest) -> RenderedPage:
         """Return the search form, with what was found where something is asked."""
-        search_form = _SearchForm.read(request)
+        search_form = _SearchForm.read_from_request(request)
         search_answer: DeskAnswer | None = None
         search_omissions: Sequence[SearchOmission] = ()
         arguments = None
         if search_form.query and not request.refusal:
             arguments = validate_model(DeskSearch, search_form.to_arguments())
-            search_answer = await self._service.search(arguments, request.call)
+            search_answer = await self._service.search(arguments, request.tool_context)
             search_omissions = await self._list_omissions(arguments, search_answer, request)
-        page_body = _render(
+        page_body = _render_federation_template(
             "search.html",
             request=request,
             asked=search_form,
@@ -118,7 +122,7 @@ class FederationPages:
             if search_answer
             else {},
             omissions=_make_omissions_with_bars(search_omissions, search_form.day),
-            next_address=search_form.make_address(search_answer.next_offset)
+            next_address=search_form.make_page_address(search_answer.next_offset)
             if search_answer
             else None,
             mark=request.sample_citation_prefix,
@@ -146,7 +150,7 @@ class FederationPages:
             for base_name in search_answer.searched
             if base_name in self._pages_by_base
             for search_omission in await self._pages_by_base[base_name].list_omissions(
-                search_request, request.call
+                search_request, request.tool_context
             )
         ]
 
@@ -156,7 +160,7 @@ class FederationPages:
         Raise InvalidArguments, or what the desk's `fetch` raises for an id that names nothing.
         """
         arguments = _read_fetch_arguments(request)
-        fetched_record = await self._service.fetch(arguments, request.call)
+        fetched_record = await self._service.fetch(arguments, request.tool_context)
         record_page_extras = RecordPageExtras()
         if fetched_record.base in self._pages_by_base:
             record_page_extras = await self._pages_by_base[
@@ -165,12 +169,12 @@ class FederationPages:
         citation = request.sample_citation_prefix + (
             record_page_extras.citation or fetched_record.citation.citation_string
         )
-        page_body = _render(
+        page_body = _render_federation_template(
             "record.html",
             title=fetched_record.title,
             citation=citation,
             validity=_describe_validity(fetched_record.record),
-            facts=list(_list_facts(fetched_record, record_page_extras)),
+            facts=list(_list_shown_facts(fetched_record, record_page_extras)),
             text=_mark_quotation(
                 join_broken_lines(fetched_record.text),
                 join_broken_lines(request.get_parameter("quote")),
@@ -195,8 +199,10 @@ class FederationPages:
             "date": request.get_parameter("date") or None,
         }
         valid_arguments = validate_model(AssessAgainstPolicy, arguments)
-        policy_assessment = await self._service.assess_against_policy(valid_arguments, request.call)
-        page_body = _render(
+        policy_assessment = await self._service.assess_against_policy(
+            valid_arguments, request.tool_context
+        )
+        page_body = _render_federation_template(
             "assessment.html",
             assessment=policy_assessment,
             unread_cautions=make_unread_cautions(policy_assessment.unread_revisions),
@@ -205,8 +211,8 @@ class FederationPages:
                 policy_assessment.application, policy_assessment.date
             ),
             policy_hits=_make_shown_hits(policy_assessment.policy, policy_assessment.date),
-            is_application_far=_is_nothing_close(policy_assessment.application),
-            is_policy_far=_is_nothing_close(policy_assessment.policy),
+            is_application_far=_are_all_hits_far(policy_assessment.application),
+            is_policy_far=_are_all_hits_far(policy_assessment.policy),
             reasons=CAUTION_BY_REASON,
         )
         page_title = (
@@ -220,7 +226,9 @@ class FederationPages:
     async def show_assessment_form(self, request: PageRequest) -> RenderedPage:
         """Return the form that asks for a topic and a day, with why it was refused."""
         application_ref = request.get_parameter("ref")
-        page_body = _render("assessment_form.html", reference=application_ref, request=request)
+        page_body = _render_federation_template(
+            "assessment_form.html", reference=application_ref, request=request
+        )
         return RenderedPage(f"{application_ref}: beside policy", page_body)
 
 
@@ -238,7 +246,7 @@ class _SearchForm:
     offset: str
 
     @classmethod
-    def read(cls, request: PageRequest) -> "_SearchForm":
+    def read_from_request(cls, request: PageRequest) -> "_SearchForm":
         return cls(
             query=request.get_parameter("q"),
             day=request.get_parameter("date"),
@@ -257,7 +265,7 @@ class _SearchForm:
         offset_argument = {"offset": _parse_number("offset", self.offset)} if self.offset else {}
         return {**_remove_empty_arguments(arguments), **offset_argument}
 
-    def make_address(self, result_offset: int | None) -> str | None:
+    def make_page_address(self, result_offset: int | None) -> str | None:
         """Return the address of another page of the same search."""
         if result_offset is None:
             return None
@@ -326,7 +334,7 @@ def _draw_period_bars(
         return [Markup("")] * len(in_force_periods)
     today = clock.now().date()
     marked_day = parse_day(day_text) if day_text else today
-    known_days = [
+    days_on_scale = [
         today,
         marked_day,
         *(
@@ -336,7 +344,7 @@ def _draw_period_bars(
             for period_start in in_force_period[:1]
         ),
     ]
-    first_day, last_day = min(known_days), max(known_days)
+    first_day, last_day = min(days_on_scale), max(days_on_scale)
     return [
         draw_period_bar(in_force_period[0], in_force_period[1], first_day, last_day, marked_day)
         if in_force_period
@@ -348,15 +356,15 @@ def _draw_period_bars(
 def _link_hit(hit: DeskHit) -> str:
     """Return the address of a hit; of a whole page, with the passage to be marked on it."""
     record_page_address = _make_record_page_address(hit.id) or ""
-    is_page = "#page=" in hit.id
+    is_document_page = "#page=" in hit.id
     passage = quote(hit.snippet[:_MAX_MARKED_CHARS], safe="")
-    return f"{record_page_address}&quote={passage}" if is_page else record_page_address
+    return f"{record_page_address}&quote={passage}" if is_document_page else record_page_address
 
 
 def _mark_matched_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
     """Return a passage with the words of the question marked; everything else is escaped."""
     folded_terms = {term.casefold() for term in matched_terms}
-    marked_pieces = []
+    escaped_pieces = []
     current_word = ""
     for passage_character in [*passage, ""]:
         if passage_character and passage_character.isalnum():
@@ -366,17 +374,17 @@ def _mark_matched_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
             current_word.casefold().startswith(term[: max(4, len(term) - 2)])
             for term in folded_terms
         )
-        marked_pieces.append(
+        escaped_pieces.append(
             Markup("<mark>{}</mark>").format(current_word)
             if is_marked
             else Markup.escape(current_word)
         )
-        marked_pieces.append(Markup.escape(passage_character))
+        escaped_pieces.append(Markup.escape(passage_character))
         current_word = ""
-    return Markup("").join(marked_pieces)
+    return Markup("").join(escaped_pieces)
 
 
-def _is_nothing_close(hits: Sequence[DeskHit]) -> bool:
+def _are_all_hits_far(hits: Sequence[DeskHit]) -> bool:
     """Whether there are passages, and none of them is close to what was asked."""
     return bool(hits) and judge_confidence([hit.score for hit in hits], "").level == "none"
 
@@ -394,17 +402,17 @@ class _ShownFact:
     is_code: bool = False
 
 
-def _list_facts(
+def _list_shown_facts(
     fetched_record: DeskRecord, record_page_extras: RecordPageExtras
 ) -> Iterator[_ShownFact]:
-    base_record = fetched_record.record
+    record_fields = fetched_record.record
     # Any other scheme, such as `javascript:`, must not become a link.
     if fetched_record.url.startswith("https://"):
         yield _ShownFact("Official page", fetched_record.url, fetched_record.url)
-    if base_record.get("withdrawn"):
+    if record_fields.get("withdrawn"):
         yield _ShownFact("Withdrawn", "kept for reference; it is no longer current")
-    for field_name, fact_label in _LABEL_BY_FIELD.items():
-        field_value = base_record.get(field_name)
+    for field_name, fact_label in _LABEL_BY_FIELD_NAME.items():
+        field_value = record_fields.get(field_name)
         if field_value is not None and field_value != "":
             yield _ShownFact(fact_label, _format_fact(field_name, field_value))
     for fact_label, fact_text in record_page_extras.facts:
@@ -424,12 +432,12 @@ def _format_fact(field_name: str, field_value: Any) -> str:
     return str(field_value)
 
 
-def _describe_validity(base_record: Mapping[str, Any]) -> str:
+def _describe_validity(record_fields: Mapping[str, Any]) -> str:
     """Return a sentence that says when a policy was in force; empty for other records."""
-    first_day, last_day = base_record.get("effective_from"), base_record.get("effective_to")
+    first_day, last_day = record_fields.get("effective_from"), record_fields.get("effective_to")
     if not first_day:
         return ""
-    if adoption_stage := base_record.get("stage"):
+    if adoption_stage := record_fields.get("stage"):
         stage_words = format_identifier(adoption_stage).lower()
         return f"Not adopted yet ({stage_words}): it is in force on no day."
     today = clock.now().date().isoformat()
@@ -467,9 +475,9 @@ def _read_fetch_arguments(request: PageRequest) -> DeskFetch:
 # --- questions from forms ---
 
 
-def _parse_number(field_name: str, written_number: str) -> int:
+def _parse_number(field_name: str, number_text: str) -> int:
     try:
-        return int(written_number)
+        return int(number_text)
     except ValueError as error:
         raise InvalidArguments([{"field": field_name, "message": "must be a number"}]) from error
 

@@ -15,9 +15,9 @@ from itertools import pairwise
 
 _WORD_PATTERN = re.compile(r"[a-z0-9]+(?:['./-][a-z0-9]+)*")
 _DIGITS_PATTERN = re.compile(r"[0-9]+")
-_REFERENCE_BEGINNING = "0/0"
+_FOLDED_REFERENCE_BEGINNING = "0/0"
 _BEGINNING_MARK = "^"
-FILE_NAME = "question_words.tsv"
+QUESTION_WORDS_FILE_NAME = "question_words.tsv"
 
 
 def list_wordings(question: str) -> set[str]:
@@ -25,31 +25,35 @@ def list_wordings(question: str) -> set[str]:
 
     Numbers are all alike here, and so are references of the form `24/00912/FUL`.
     """
-    words = [
+    folded_words = [
         _fold_numbers(word)
         for word in _WORD_PATTERN.findall(
             question.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
         )
     ]
-    wordings = {*words, *map(" ".join, pairwise(words))}
+    wordings = {*folded_words, *map(" ".join, pairwise(folded_words))}
     wordings.update(
-        _BEGINNING_MARK + " ".join(words[:word_count])
+        _BEGINNING_MARK + " ".join(folded_words[:word_count])
         for word_count in (1, 2)
-        if len(words) >= word_count
+        if len(folded_words) >= word_count
     )
     return wordings
 
 
 def _fold_numbers(word: str) -> str:
     folded_word = _DIGITS_PATTERN.sub("0", word)
-    return _REFERENCE_BEGINNING if folded_word.startswith(_REFERENCE_BEGINNING) else folded_word
+    return (
+        _FOLDED_REFERENCE_BEGINNING
+        if folded_word.startswith(_FOLDED_REFERENCE_BEGINNING)
+        else folded_word
+    )
 
 
 class QuestionWords:
     """The wordings by which questions want one kind of answer, each with its weight."""
 
-    def __init__(self, constant: float, weight_by_wording: Mapping[str, float]) -> None:
-        self._constant = constant
+    def __init__(self, constant_weight: float, weight_by_wording: Mapping[str, float]) -> None:
+        self._constant = constant_weight
         self._weights = weight_by_wording
 
     def measure_strength(self, wordings: Iterable[str]) -> float:
@@ -63,33 +67,40 @@ def parse_question_words(table_text: str) -> dict[str, QuestionWords]:
     A line has the kind, a wording and its weight, with tabs between them. The wording of a
     constant is empty.
     """
-    weights_by_kind: dict[str, dict[str, float]] = {}
-    for line in table_text.splitlines():
-        answer_kind, wording, weight = line.split("\t")
-        weights_by_kind.setdefault(answer_kind, {})[wording] = float(weight)
+    weights_by_answer_kind: dict[str, dict[str, float]] = {}
+    for table_line in table_text.splitlines():
+        answer_kind, wording, weight_text = table_line.split("\t")
+        weights_by_answer_kind.setdefault(answer_kind, {})[wording] = float(weight_text)
     return {
-        answer_kind: QuestionWords(weights.pop("", 0.0), weights)
-        for answer_kind, weights in weights_by_kind.items()
+        answer_kind: QuestionWords(weight_by_wording.pop("", 0.0), weight_by_wording)
+        for answer_kind, weight_by_wording in weights_by_answer_kind.items()
     }
 
 
 @cache
 def load_question_words(package_name: str) -> dict[str, QuestionWords]:
     """Return the words of the table that lies in a package."""
-    return parse_question_words(files(package_name).joinpath(FILE_NAME).read_text("utf-8"))
+    return parse_question_words(
+        files(package_name).joinpath(QUESTION_WORDS_FILE_NAME).read_text("utf-8")
+    )
 
 
-def estimate_kinds(question: str, words_by_kind: Mapping[str, QuestionWords]) -> dict[str, float]:
+def estimate_answer_kinds(
+    question: str, words_by_answer_kind: Mapping[str, QuestionWords]
+) -> dict[str, float]:
     """Return the logarithm of the probability that a question wants each kind of answer."""
     wordings = list_wordings(question)
-    strength_by_kind = {
+    strength_by_answer_kind = {
         answer_kind: question_words.measure_strength(wordings)
-        for answer_kind, question_words in words_by_kind.items()
+        for answer_kind, question_words in words_by_answer_kind.items()
     }
-    if not strength_by_kind:
+    if not strength_by_answer_kind:
         return {}
-    highest_strength = max(strength_by_kind.values())
-    log_total = highest_strength + math.log(
-        sum(math.exp(strength - highest_strength) for strength in strength_by_kind.values())
+    highest_strength = max(strength_by_answer_kind.values())
+    log_total_strength = highest_strength + math.log(
+        sum(math.exp(strength - highest_strength) for strength in strength_by_answer_kind.values())
     )
-    return {answer_kind: strength - log_total for answer_kind, strength in strength_by_kind.items()}
+    return {
+        answer_kind: strength - log_total_strength
+        for answer_kind, strength in strength_by_answer_kind.items()
+    }

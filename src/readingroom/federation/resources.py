@@ -81,7 +81,7 @@ class FederatedResources:
                 DeskFetch(id=record_id, offset=next_offset), tool_context
             )
             text_pages, next_offset = [*text_pages, next_page.text], next_page.next_offset
-        cut_notice = (
+        truncation_notice = (
             ""
             if next_offset is None
             else f"\n\n[cut: fetch {record_id} with offset {next_offset} for the rest]"
@@ -89,7 +89,8 @@ class FederatedResources:
         citation = fetched_record.citation
         # What its base demands to be repeated with the text, where it does.
         legal_notices = [
-            fetched_record.record.get(legal_field) for legal_field in ("attribution", "disclaimer")
+            fetched_record.record.get(legal_field_name)
+            for legal_field_name in ("attribution", "disclaimer")
         ]
         citation_text = "\n".join(
             filter(
@@ -97,16 +98,16 @@ class FederatedResources:
                 [citation.citation_string, citation.url, *legal_notices, QUOTED_MATTER_INSTRUCTION],
             )
         )
-        return f"{citation_text}\n\n{''.join(text_pages)}{cut_notice}"
+        return f"{citation_text}\n\n{''.join(text_pages)}{truncation_notice}"
 
 
 def _parse_cursor(page_cursor: str) -> int:
-    is_number = (
+    is_positive_number = (
         page_cursor.isascii() and page_cursor.isdecimal() and not page_cursor.startswith("0")
     )
     if (
         len(page_cursor) > _MAX_CURSOR_DIGITS
-        or not is_number
+        or not is_positive_number
         or int(page_cursor) % _RESOURCES_PER_PAGE
     ):
         raise InvalidCursor("This cursor is not one that this list gave out; start without one")

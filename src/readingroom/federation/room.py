@@ -47,15 +47,15 @@ def make_federated_base(
 
 def open_all_bases(settings: RoomSettings) -> KnowledgeBase:
     """Return the desk over every base that no other process owns, opened and closed with it."""
-    empty_base_names = list_empty_bases(settings)
-    locks_by_base, absence_reason_by_base = _lock_base_folders(settings, empty_base_names)
+    empty_base_names = list_empty_base_names(settings)
+    locks_by_base_name, absence_reason_by_base = _lock_base_folders(settings, empty_base_names)
     # No folder is made for a question's sake: a base without one is opened on another, for a while.
-    scratch_folder = tempfile.TemporaryDirectory(prefix="readingroom-")
+    temporary_directory = tempfile.TemporaryDirectory(prefix="readingroom-")
     scratch_settings = settings.model_copy(
-        update={"data": Path(scratch_folder.name), "models_dir": settings.models_folder}
+        update={"data": Path(temporary_directory.name), "models_dir": settings.models_folder}
     )
     opened_bases = (
-        *open_bases(locks_by_base, settings),
+        *open_bases(locks_by_base_name, settings),
         *open_bases(empty_base_names, scratch_settings),
     )
     federated_base = make_federated_base(
@@ -65,8 +65,8 @@ def open_all_bases(settings: RoomSettings) -> KnowledgeBase:
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         async with AsyncExitStack() as exit_stack:
-            exit_stack.callback(scratch_folder.cleanup)
-            for base_lock in locks_by_base.values():
+            exit_stack.callback(temporary_directory.cleanup)
+            for base_lock in locks_by_base_name.values():
                 if base_lock:
                     exit_stack.callback(base_lock.release)
             # The desk last, so that it is closed first: its late calls are still in the bases.
@@ -77,7 +77,7 @@ def open_all_bases(settings: RoomSettings) -> KnowledgeBase:
     return replace(federated_base, lifespan=lifespan)
 
 
-def list_empty_bases(settings: RoomSettings) -> list[str]:
+def list_empty_base_names(settings: RoomSettings) -> list[str]:
     """Return the bases that keep their data in a folder and have none here yet."""
     if settings.database_url:
         return []
@@ -93,7 +93,7 @@ def _lock_base_folders(
     settings: RoomSettings, empty_base_names: Container[str]
 ) -> tuple[dict[str, FolderLock | None], dict[str, str]]:
     """Return the bases that this process can open, each with its lock, and why not the others."""
-    locks_by_base: dict[str, FolderLock | None] = {}
+    locks_by_base_name: dict[str, FolderLock | None] = {}
     absence_reason_by_base: dict[str, str] = {}
     for base_name, base_spec in BASES.items():
         if base_name in empty_base_names:
@@ -105,7 +105,7 @@ def _lock_base_folders(
             if folder_lock:
                 folder_lock.acquire()
             base_spec.check_database(settings)
-            locks_by_base[base_name] = folder_lock
+            locks_by_base_name[base_name] = folder_lock
         except (FolderInUse, InvalidSetting) as error:
             absence_reason_by_base[base_name] = error.message
-    return locks_by_base, absence_reason_by_base
+    return locks_by_base_name, absence_reason_by_base

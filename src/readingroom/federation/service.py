@@ -29,7 +29,7 @@ from readingroom.federation.models import (
     Note,
 )
 from readingroom.federation.off_topic import measure_doubt
-from readingroom.federation.question_words import estimate_kinds, load_question_words
+from readingroom.federation.question_words import estimate_answer_kinds, load_question_words
 from readingroom.federation.ranking import rank_hits
 from readingroom.protocol.search import (
     DeskHit,
@@ -99,7 +99,9 @@ class FederationService:
             until=arguments.until,
         )
         await self._embed_query(arguments.query)
-        doubt = await anyio.to_thread.run_sync(measure_doubt, arguments.query, self._embedder)
+        doubt_log_odds = await anyio.to_thread.run_sync(
+            measure_doubt, arguments.query, self._embedder
+        )
         # Of all bases' passages the best are read again here, and not those of each base there.
         with postpone_second_look():
             gathered_answers = await self._search_bases(
@@ -107,7 +109,7 @@ class FederationService:
             )
         # In threads: the tables of words are read once, and embedding takes tens of milliseconds.
         log_probability_by_base = await anyio.to_thread.run_sync(
-            self._estimate_bases, arguments.query, gathered_answers.answers_by_base
+            self._estimate_base_log_probabilities, arguments.query, gathered_answers.answers_by_base
         )
         hits = await anyio.to_thread.run_sync(
             rank_hits,
@@ -116,7 +118,7 @@ class FederationService:
             self._embedder,
             self._reranker,
             log_probability_by_base,
-            doubt,
+            doubt_log_odds,
         )
         nearest_citation = hits[0].citation.citation_string if hits else ""
         answer_confidence = judge_confidence([hit.score for hit in hits], nearest_citation)
@@ -165,14 +167,14 @@ class FederationService:
         for base_name, search_adapter in self._adapters.items():
             if search_adapter.recognizes_id(record_id):
                 return base_name
-        id_prefix, separator, _ = record_id.strip().partition(":")
+        id_prefix, colon, _ = record_id.strip().partition(":")
         # Federal ids have many first words (`hr:`, `pl:`), so their base takes what no other
         # claims.
-        fallback_base = self._base_by_id_prefix.get("", "")
+        fallback_base_name = self._base_by_id_prefix.get("", "")
         return (
-            self._base_by_id_prefix.get(id_prefix.lower(), fallback_base)
-            if separator
-            else fallback_base
+            self._base_by_id_prefix.get(id_prefix.lower(), fallback_base_name)
+            if colon
+            else fallback_base_name
         )
 
     async def assess_against_policy(
@@ -183,8 +185,8 @@ class FederationService:
         Raise `ValidationDateUnknown` when no day is given and none is recorded.
         """
         document_adapter, policy_adapter = (
-            self._find_adapter_by_role("application"),
-            self._find_adapter_by_role("policy"),
+            self._get_adapter_by_role("application"),
+            self._get_adapter_by_role("policy"),
         )
         known_application = await document_adapter.find_application(arguments.application_ref)
         policy_day, day_origin = _choose_policy_day(arguments, known_application)
@@ -211,8 +213,8 @@ class FederationService:
         policy_scope = await policy_adapter.build_search_scope(
             replace(search_request, sources=tuple(sources_by_base[policy_adapter.base]))
         )
-        application_hits = _get_hits(gathered_answers, document_adapter)
-        policy_hits = _get_hits(gathered_answers, policy_adapter)
+        application_hits = _get_base_hits(gathered_answers, document_adapter)
+        policy_hits = _get_base_hits(gathered_answers, policy_adapter)
         return Assessment(
             application_ref=arguments.application_ref,
             topic=arguments.topic,
@@ -244,12 +246,14 @@ class FederationService:
     def adapters(self) -> Iterable[SearchAdapter]:
         return self._adapters.values()
 
-    def _estimate_bases(self, query_text: str, base_names: Iterable[str]) -> dict[str, float]:
+    def _estimate_base_log_probabilities(
+        self, query_text: str, base_names: Iterable[str]
+    ) -> dict[str, float]:
         """Return the log-probability that a query is meant for each of these bases, by its words.
 
         Bases without words of their own are left out.
         """
-        return estimate_kinds(
+        return estimate_answer_kinds(
             query_text,
             {
                 base_name: load_question_words(package_name)[base_name]
@@ -285,7 +289,7 @@ class FederationService:
             }
         )
 
-    def _find_adapter_by_role(self, adapter_role: str) -> SearchAdapter:
+    def _get_adapter_by_role(self, adapter_role: str) -> SearchAdapter:
         return next(
             search_adapter
             for search_adapter in self._adapters.values()
@@ -311,44 +315,52 @@ class FederationService:
         ]
 
     async def _select_bases(
-        self, asked_sources: Sequence[str] | str | None
+        self, sources_argument: Sequence[str] | str | None
     ) -> tuple[list[str], dict[str, list[str]]]:
         """Return the bases to search, and by base the sources inside it that limit the search.
 
         Raise `UnknownSource` for a name that is neither.
         """
-        written_names = (
-            asked_sources.split(",") if isinstance(asked_sources, str) else asked_sources or ()
+        unfolded_names = (
+            sources_argument.split(",")
+            if isinstance(sources_argument, str)
+            else sources_argument or ()
         )
-        folded_names = [
-            folded_name.strip().lower() for folded_name in written_names if folded_name.strip()
+        folded_source_names = [
+            folded_source_name.strip().lower()
+            for folded_source_name in unfolded_names
+            if folded_source_name.strip()
         ]
-        if not folded_names:
+        if not folded_source_names:
             default_base_names = [
                 base_name
                 for base_name, search_adapter in self._adapters.items()
                 if search_adapter.is_searched_unasked
             ]
             return default_base_names, {}
-        base_names = [folded_name for folded_name in folded_names if folded_name in self._adapters]
+        base_names = [
+            folded_source_name
+            for folded_source_name in folded_source_names
+            if folded_source_name in self._adapters
+        ]
         sources_by_base: dict[str, list[str]] = {}
-        for folded_name in folded_names:
-            if folded_name not in self._adapters:
-                base_name, source_name = await self._find_base_and_source(folded_name)
+        for folded_source_name in folded_source_names:
+            if folded_source_name not in self._adapters:
+                base_name, source_name = await self._find_base_and_source(folded_source_name)
                 # A base that is named itself is searched whole.
                 if base_name not in base_names:
                     sources_by_base.setdefault(base_name, []).append(source_name)
         return [*base_names, *sources_by_base], sources_by_base
 
-    async def _find_base_and_source(self, folded_name: str) -> tuple[str, str]:
+    async def _find_base_and_source(self, folded_source_name: str) -> tuple[str, str]:
         for search_adapter in self._adapters.values():
-            if (found_source := await search_adapter.find_source(folded_name)) is not None:
+            if (found_source := await search_adapter.find_source(folded_source_name)) is not None:
                 return search_adapter.base, found_source
         source_lists = [
             await search_adapter.list_sources() for search_adapter in self._adapters.values()
         ]
         raise UnknownSource(
-            f"There is no base or source {folded_name[:100]!r}",
+            f"There is no base or source {folded_source_name[:100]!r}",
             valid_sources=[*self._adapters, *chain.from_iterable(source_lists)],
         )
 
@@ -360,7 +372,7 @@ async def _search_base(
     return _BaseAnswer(hits, await search_adapter.list_unread_revisions(search_request))
 
 
-def _get_hits(
+def _get_base_hits(
     gathered_answers: GatheredAnswers[_BaseAnswer], search_adapter: SearchAdapter
 ) -> list[DeskHit]:
     """Return the passages of a base; none where it did not answer."""

@@ -36,7 +36,7 @@ class CacheEntry:
 
     reply: Reply
     fetched_at: float
-    ttl: float
+    ttl_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,9 @@ class MemoryCacheBackend:
     """Entries in this process; the least recently used leave first when they take too much."""
 
     def __init__(
-        self, max_bytes: int = 64 * 1024 * 1024, clock: Callable[[], float] = clock.unix_seconds
+        self,
+        max_bytes: int = 64 * 1024 * 1024,
+        clock: Callable[[], float] = clock.read_unix_seconds,
     ) -> None:
         self._clock = clock
         self._entries: LRUCache[str, tuple[CacheEntry, float]] = LRUCache(
@@ -122,7 +124,7 @@ class StoredVersion:
     """Whether the entry is served if the fetch fails; then retries are not worth their time."""
 
 
-Fetch = Callable[[StoredVersion], Awaitable[Reply | None]]
+FetchReply = Callable[[StoredVersion], Awaitable[Reply | None]]
 """Asks the upstream; returns None when nothing has changed since the stored version's ETag."""
 
 
@@ -133,7 +135,7 @@ class Cache:
         self,
         cache_backend: CacheBackend,
         stale_seconds: float,
-        clock: Callable[[], float] = clock.unix_seconds,
+        clock: Callable[[], float] = clock.read_unix_seconds,
     ) -> None:
         self._backend = cache_backend
         self._stale_seconds = stale_seconds
@@ -141,7 +143,7 @@ class Cache:
         self._flights: SingleFlight[ServedReply] = SingleFlight()
 
     async def get_reply(
-        self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
+        self, cache_key: str, ttl_seconds: float, fetch_reply: FetchReply
     ) -> ServedReply:
         """Return the reply, fetched once however many callers want it at the same time."""
         fresh_reply = self._serve_if_fresh(await self._backend.find_entry(cache_key))
@@ -150,7 +152,7 @@ class Cache:
         )
 
     async def fetch_fresh_reply(
-        self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
+        self, cache_key: str, ttl_seconds: float, fetch_reply: FetchReply
     ) -> ServedReply:
         """Return the reply fetched anew, without its ETag, even if the stored one is fresh."""
         # A key of its own: a caller who wants a fresh copy must not share a read that sends the
@@ -164,7 +166,7 @@ class Cache:
         return await self._backend.find_entry(cache_key)
 
     async def _renew_entry(
-        self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
+        self, cache_key: str, ttl_seconds: float, fetch_reply: FetchReply
     ) -> ServedReply:
         # Read again: another fetch may have finished between the first read and this one's start.
         stored_entry = await self._backend.find_entry(cache_key)
@@ -179,7 +181,7 @@ class Cache:
             )
 
     async def _fetch_anew(
-        self, cache_key: str, ttl_seconds: float, fetch_reply: Fetch
+        self, cache_key: str, ttl_seconds: float, fetch_reply: FetchReply
     ) -> ServedReply:
         try:
             return await self._fetch_and_store(cache_key, ttl_seconds, fetch_reply, None)
@@ -192,7 +194,7 @@ class Cache:
         self,
         cache_key: str,
         ttl_seconds: float,
-        fetch_reply: Fetch,
+        fetch_reply: FetchReply,
         stored_entry: CacheEntry | None,
     ) -> ServedReply:
         stored_version = (
@@ -211,7 +213,7 @@ class Cache:
         await self._backend.put_entry(
             cache_key,
             cache_entry,
-            cache_entry.ttl + self._stale_seconds if cache_entry.ttl > 0 else 0.0,
+            cache_entry.ttl_seconds + self._stale_seconds if cache_entry.ttl_seconds > 0 else 0.0,
         )
         return ServedReply(cache_entry, is_from_cache=False, age_seconds=0.0)
 
@@ -231,11 +233,11 @@ class Cache:
         # Only pages: that one was missing a while ago says nothing about now.
         return (
             cache_entry.reply.status == 200
-            and self._compute_age(cache_entry) < cache_entry.ttl + self._stale_seconds
+            and self._compute_age(cache_entry) < cache_entry.ttl_seconds + self._stale_seconds
         )
 
     def _serve_if_fresh(self, cache_entry: CacheEntry | None) -> ServedReply | None:
-        if cache_entry is None or self._compute_age(cache_entry) >= cache_entry.ttl:
+        if cache_entry is None or self._compute_age(cache_entry) >= cache_entry.ttl_seconds:
             return None
         return ServedReply(
             cache_entry, is_from_cache=True, age_seconds=self._compute_age(cache_entry)

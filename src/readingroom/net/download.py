@@ -32,7 +32,7 @@ MAX_LISTING_BYTES = 64 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024**3
 """No official file is nearly as long; one that never ends would fill the disk."""
 # Nobody waits at a prompt for these files, so waits may be long and spare the host.
-_RETRY_POLICY = RetryPolicy(max_attempts=4, first_wait=1.0, max_wait=60.0)
+_RETRY_POLICY = RetryPolicy(max_attempts=4, first_wait_seconds=1.0, max_wait_seconds=60.0)
 _FILES_TABLE_SQL = """CREATE TABLE IF NOT EXISTS files (
     url TEXT PRIMARY KEY, name TEXT NOT NULL, etag TEXT, modified TEXT,
     size INTEGER NOT NULL, sha256 TEXT NOT NULL)"""
@@ -137,13 +137,13 @@ class Downloads:
 
     # --- one request ---
 
-    def _read_listing(self, url: str, accept: str) -> bytes:
-        with self._http_client.stream("GET", url, headers={"Accept": accept}) as response:
+    def _read_listing(self, url: str, accept_header: str) -> bytes:
+        with self._http_client.stream("GET", url, headers={"Accept": accept_header}) as response:
             self._check_response_status(response, 200)
-            body_blocks, received_bytes = [], 0
+            body_blocks, received_byte_count = [], 0
             for body_block in response.iter_bytes():
-                received_bytes += len(body_block)
-                if received_bytes > MAX_LISTING_BYTES:
+                received_byte_count += len(body_block)
+                if received_byte_count > MAX_LISTING_BYTES:
                     raise DownloadFailed(f"{url} is too long for a listing")
                 body_blocks.append(body_block)
             return b"".join(body_blocks)
@@ -152,10 +152,10 @@ class Downloads:
         self, remote_file: RemoteFile, report_progress: ReportProgressSync
     ) -> DownloadedFile:
         local_path = self._make_local_path(remote_file.name)
-        stored_row = self._find_complete_file_row(remote_file, local_path)
+        complete_file_row = self._find_complete_file_row(remote_file, local_path)
         partial_path = local_path.with_name(local_path.name + ".part")
         partial_file = self._find_partial_file(remote_file, partial_path)
-        request_headers = _make_conditional_headers(stored_row, partial_file)
+        request_headers = _make_conditional_headers(complete_file_row, partial_file)
         with self._http_client.stream("GET", remote_file.url, headers=request_headers) as response:
             # 416: the part here is longer than the file, so it belongs to another version of it.
             if response.status_code == 416:
@@ -163,12 +163,12 @@ class Downloads:
                 raise TransientError(f"{remote_file.url} has changed since its download began")
             self._check_response_status(response, 200, 206, 304)
             if response.status_code == 304:
-                if stored_row is None:
+                if complete_file_row is None:
                     raise TransientError(
                         f"{remote_file.url} was reported unchanged, but is not here"
                     )
                 return DownloadedFile(
-                    local_path, stored_row["sha256"], stored_row["size"], is_new=False
+                    local_path, complete_file_row["sha256"], complete_file_row["size"], is_new=False
                 )
             is_resumed = response.status_code == 206
             if is_resumed and not (
@@ -177,8 +177,10 @@ class Downloads:
                 partial_path.unlink(missing_ok=True)
                 raise TransientError(f"{remote_file.url} sent a different range than requested")
             self._record_partial_file(remote_file, response)
-            part_bytes = _write_response_body(response, partial_path, is_resumed, report_progress)
-            _check_body_length(response, partial_path, part_bytes)
+            partial_byte_count = _write_response_body(
+                response, partial_path, is_resumed, report_progress
+            )
+            _check_body_length(response, partial_path, partial_byte_count)
         return self._complete_download(remote_file, response, partial_path, local_path)
 
     def _make_local_path(self, file_name: str) -> Path:
@@ -209,14 +211,20 @@ class Downloads:
         self, remote_file: RemoteFile, partial_path: Path
     ) -> "_PartialFile | None":
         """Return what is here of a file that broke off; None where it cannot be resumed."""
-        part_row = self._db.execute(
+        partial_file_row = self._db.execute(
             "SELECT * FROM parts WHERE url = ?", (remote_file.url,)
         ).fetchone()
-        if part_row is None or not partial_path.is_file() or not partial_path.stat().st_size:
+        if (
+            partial_file_row is None
+            or not partial_path.is_file()
+            or not partial_path.stat().st_size
+        ):
             return None
         # Without a validator the rest of another version could be appended unnoticed.
         resume_validator = (
-            part_row["etag"] if _is_strong_etag(part_row["etag"]) else part_row["modified"]
+            partial_file_row["etag"]
+            if _is_strong_etag(partial_file_row["etag"])
+            else partial_file_row["modified"]
         )
         return (
             _PartialFile(partial_path.stat().st_size, resume_validator)
@@ -245,7 +253,7 @@ class Downloads:
         partial_path.replace(local_path)
         _sync_folder(local_path.parent)
         response_headers = response.headers
-        leading_columns = (
+        leading_column_values = (
             remote_file.url,
             remote_file.name,
             response_headers.get("etag"),
@@ -254,7 +262,7 @@ class Downloads:
         with self._db.transaction():
             self._db.execute(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
-                (*leading_columns, file_size, sha256),
+                (*leading_column_values, file_size, sha256),
             )
             self._db.execute("DELETE FROM parts WHERE url = ?", (remote_file.url,))
         return DownloadedFile(local_path, sha256, file_size, is_new=True)
@@ -267,16 +275,16 @@ class _PartialFile:
 
 
 def _make_conditional_headers(
-    stored_row: Row | None, partial_file: _PartialFile | None
+    complete_file_row: Row | None, partial_file: _PartialFile | None
 ) -> dict[str, str]:
     # With If-Range a host whose file has changed sends all of it, instead of a rest that does not
     # fit.
     if partial_file:
         return {"Range": f"bytes={partial_file.size}-", "If-Range": partial_file.validator}
-    if stored_row and stored_row["etag"]:
-        return {"If-None-Match": stored_row["etag"]}
-    if stored_row and stored_row["modified"]:
-        return {"If-Modified-Since": stored_row["modified"]}
+    if complete_file_row and complete_file_row["etag"]:
+        return {"If-None-Match": complete_file_row["etag"]}
+    if complete_file_row and complete_file_row["modified"]:
+        return {"If-Modified-Since": complete_file_row["modified"]}
     return {}
 
 
@@ -302,34 +310,40 @@ def _write_response_body(
     report_progress: ReportProgressSync,
 ) -> int:
     """Append the body to the part, or replace it; return the part's size afterwards."""
-    written_bytes = partial_path.stat().st_size if is_resumed else 0
+    written_byte_count = partial_path.stat().st_size if is_resumed else 0
     content_length = response.headers.get("content-length", "")
-    total_bytes = written_bytes + int(content_length) if content_length.isdecimal() else None
+    total_byte_count = (
+        written_byte_count + int(content_length) if content_length.isdecimal() else None
+    )
     with partial_path.open("ab" if is_resumed else "wb") as part_file:
         for body_block in response.iter_bytes():
             part_file.write(body_block)
-            written_bytes += len(body_block)
-            if written_bytes > MAX_FILE_BYTES:
+            written_byte_count += len(body_block)
+            if written_byte_count > MAX_FILE_BYTES:
                 partial_path.unlink()
                 raise DownloadFailed(f"{response.url} is longer than any official file")
-            report_progress(written_bytes, total_bytes, None)
+            report_progress(written_byte_count, total_byte_count, None)
         part_file.flush()
         # Before it gets its name: a file under its own name must be complete after a power cut.
         os.fsync(part_file.fileno())
-    return written_bytes
+    return written_byte_count
 
 
-def _check_body_length(response: httpx2.Response, partial_path: Path, part_bytes: int) -> None:
+def _check_body_length(
+    response: httpx2.Response, partial_path: Path, partial_byte_count: int
+) -> None:
     # Of a 206, Content-Length counts the rest alone; the whole length is in Content-Range.
-    stated_length = response.headers.get("content-range", "").rpartition("/")[2]
-    if not stated_length.isdecimal():
-        stated_length = response.headers.get("content-length", "")
-    if not stated_length.isdecimal() or int(stated_length) == part_bytes:
+    stated_byte_count = response.headers.get("content-range", "").rpartition("/")[2]
+    if not stated_byte_count.isdecimal():
+        stated_byte_count = response.headers.get("content-length", "")
+    if not stated_byte_count.isdecimal() or int(stated_byte_count) == partial_byte_count:
         return
     # Too long cannot be mended by appending, so the next attempt starts anew.
-    if part_bytes > int(stated_length):
+    if partial_byte_count > int(stated_byte_count):
         partial_path.unlink(missing_ok=True)
-    raise TransientError(f"{response.url} broke off at {part_bytes} of {stated_length} bytes")
+    raise TransientError(
+        f"{response.url} broke off at {partial_byte_count} of {stated_byte_count} bytes"
+    )
 
 
 def _check_file_digest(response: httpx2.Response, partial_path: Path, sha256: str) -> None:

@@ -76,14 +76,14 @@ class RetryPolicy:
     """How often a request is attempted, and how long to wait between two attempts."""
 
     max_attempts: int = 4
-    first_wait: float = 1.0
-    max_wait: float = 60.0
+    first_wait_seconds: float = 1.0
+    max_wait_seconds: float = 60.0
     draw_jitter: Callable[[], float] = lambda: 0.5
     """A number from 0 to 1. Random ones spread the waits from half to one and a half of theirs."""
 
     def compute_backoff(self, attempt_index: int) -> float:
         """Return the seconds to wait after an attempt, counted from 0; they double each time."""
-        return self.first_wait * 2.0**attempt_index * (0.5 + self.draw_jitter())
+        return self.first_wait_seconds * 2.0**attempt_index * (0.5 + self.draw_jitter())
 
     def compute_wait(
         self, attempt_index: int, transient_error: TransientError, seconds_left: float
@@ -98,7 +98,7 @@ class RetryPolicy:
             self.compute_backoff(attempt_index), transient_error.retry_after_seconds or 0.0
         )
         # A host may ask for hours; the policy says how long we are prepared to wait.
-        wait_seconds = min(wait_seconds, self.max_wait)
+        wait_seconds = min(wait_seconds, self.max_wait_seconds)
         if attempt_index + 1 >= self.max_attempts or wait_seconds >= seconds_left:
             raise transient_error
         return wait_seconds
@@ -125,8 +125,8 @@ async def retry_async(
     make_attempt: Callable[[], Awaitable[Result]],
     retry_policy: RetryPolicy,
     *,
-    deadline: float = math.inf,
-    now: Callable[[], float] = time.monotonic,
+    deadline_at: float = math.inf,
+    read_clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
 ) -> Result:
     """Do the same for a coroutine, and start no attempt that would begin after the deadline."""
@@ -136,7 +136,7 @@ async def retry_async(
             return await make_attempt()
         except TransientError as error:
             wait_seconds = retry_policy.compute_wait(
-                attempt_index, error, seconds_left=deadline - now()
+                attempt_index, error, seconds_left=deadline_at - read_clock()
             )
         await sleep(wait_seconds)
         attempt_index += 1
@@ -152,7 +152,7 @@ def parse_retry_after(retry_after_header: str | None) -> float | None:
         try:
             wait_seconds = (
                 email.utils.parsedate_to_datetime(retry_after_header).timestamp()
-                - clock.unix_seconds()
+                - clock.read_unix_seconds()
             )
         except (ValueError, OverflowError):
             return None

@@ -25,7 +25,7 @@ class Limiter(Protocol):
 
 @dataclass(slots=True)
 class _Turn:
-    time: float
+    starts_at: float
 
 
 class SlidingWindow:
@@ -54,21 +54,23 @@ class SlidingWindow:
         earlier_turn = client_turns[0] if len(client_turns) == self._max_requests else None
         now_seconds = self._clock()
         own_turn = _Turn(
-            max(now_seconds, earlier_turn.time + self._window_seconds)
+            max(now_seconds, earlier_turn.starts_at + self._window_seconds)
             if earlier_turn
             else now_seconds
         )
         # Refused before it is queued: a turn that is not taken must not delay others.
-        if own_turn.time - now_seconds > max_wait_seconds:
-            return own_turn.time - now_seconds
+        if own_turn.starts_at - now_seconds > max_wait_seconds:
+            return own_turn.starts_at - now_seconds
         client_turns.append(own_turn)
         if earlier_turn:
             # Computed anew after each sleep: the earlier turn moves when its client wakes late.
-            while (wait_seconds := earlier_turn.time + self._window_seconds - self._clock()) > 0:
+            while (
+                wait_seconds := earlier_turn.starts_at + self._window_seconds - self._clock()
+            ) > 0:
                 await self._sleep(wait_seconds)
         # A client that woke late used its turn now, and the next one must keep its distance from
         # now.
-        own_turn.time = max(own_turn.time, self._clock())
+        own_turn.starts_at = max(own_turn.starts_at, self._clock())
         return None
 
     def _get_turns(self, client_id: str) -> deque[_Turn]:

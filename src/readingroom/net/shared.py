@@ -67,24 +67,24 @@ class RedisConnection:
         self._connection_slots = anyio.Semaphore(_MAX_REDIS_CONNECTIONS)
 
     async def try_command(
-        self, send_command: Callable[[], Awaitable[Result]], failure_value: Result | None = None
+        self, send_command: Callable[[], Awaitable[Result]], value_on_failure: Result | None = None
     ) -> Result | None:
-        """Return what Redis answers to a command; `failure_value` while it fails."""
+        """Return what Redis answers to a command; `value_on_failure` while it fails."""
         async with self._connection_slots:
             return (
-                await self._send_command_or_give_up(send_command, failure_value)
+                await self._send_command_or_give_up(send_command, value_on_failure)
                 if self._breaker.allow_request()
-                else failure_value
+                else value_on_failure
             )
 
     async def _send_command_or_give_up(
-        self, send_command: Callable[[], Awaitable[Result]], failure_value: Result | None
+        self, send_command: Callable[[], Awaitable[Result]], value_on_failure: Result | None
     ) -> Result | None:
         try:
             redis_answer = await send_command()
         except (ValkeyError, OSError) as error:
             self._record_failure(error)
-            return failure_value
+            return value_on_failure
         except BaseException:
             self._breaker.record_cancelled()
             raise
@@ -111,7 +111,7 @@ class RedisCacheBackend:
     def __init__(self, redis_connection: RedisConnection) -> None:
         self._redis = redis_connection
         self._own_copies: LRUCache[str, CacheEntry] = LRUCache(
-            _MAX_LOCAL_COPY_BYTES, _estimate_bytes
+            _MAX_LOCAL_COPY_BYTES, _estimate_entry_bytes
         )
 
     async def find_entry(self, cache_key: str) -> CacheEntry | None:
@@ -136,7 +136,7 @@ class RedisCacheBackend:
     async def _read_redis_entry(self, redis_key: str) -> tuple[bool, CacheEntry | None]:
         """Return whether Redis answers, and the entry that it has."""
         encoded_entry = await self._redis.try_command(
-            lambda: self._read_redis_bytes(redis_key), failure_value=_REDIS_FAILURE_MARKER
+            lambda: self._read_redis_bytes(redis_key), value_on_failure=_REDIS_FAILURE_MARKER
         )
         if encoded_entry is _REDIS_FAILURE_MARKER:
             return False, None
@@ -180,14 +180,14 @@ class RedisLimiter:
             int(self._window_seconds * 1e6),
             int(max_wait_seconds * 1e6),
         ]
-        wait_answer = await self._redis.try_command(
+        script_answer = await self._redis.try_command(
             lambda: self._acquire_script(
                 keys=[_make_redis_key("turns", client_id)], args=script_arguments
             )
         )
-        if wait_answer is None:
+        if script_answer is None:
             return await self._local_limiter.acquire_turn(client_id, max_wait_seconds)
-        is_granted, wait_microseconds = wait_answer
+        is_granted, wait_microseconds = script_answer
         wait_seconds = float(wait_microseconds) / 1e6
         if not is_granted:
             return wait_seconds
@@ -196,7 +196,7 @@ class RedisLimiter:
         return None
 
 
-def _estimate_bytes(redis_key: str, cache_entry: CacheEntry) -> int:
+def _estimate_entry_bytes(redis_key: str, cache_entry: CacheEntry) -> int:
     return len(redis_key) + estimate_entry_bytes(cache_entry)
 
 
@@ -206,23 +206,25 @@ def _make_redis_key(key_kind: str, cache_key: str) -> str:
 
 def _encode_entry(cache_entry: CacheEntry) -> bytes:
     upstream_reply = cache_entry.reply
-    header_fields = [
+    header_values = [
         cache_entry.fetched_at,
-        cache_entry.ttl,
+        cache_entry.ttl_seconds,
         upstream_reply.status,
         upstream_reply.etag,
         upstream_reply.location,
         upstream_reply.max_age,
     ]
-    return json.dumps(header_fields).encode() + b"\n" + upstream_reply.body
+    return json.dumps(header_values).encode() + b"\n" + upstream_reply.body
 
 
 def _decode_entry(encoded_entry: bytes) -> CacheEntry | None:
     """Return the entry; None for bytes that another version, or another program, wrote."""
     header_line, _, reply_body = encoded_entry.partition(b"\n")
     try:
-        fetched_at, ttl, http_status, etag, redirect_location, max_age = json.loads(header_line)
+        fetched_at, ttl_seconds, http_status, etag, redirect_location, max_age = json.loads(
+            header_line
+        )
         upstream_reply = Reply(int(http_status), reply_body, etag, redirect_location, max_age)
-        return CacheEntry(upstream_reply, float(fetched_at), float(ttl))
+        return CacheEntry(upstream_reply, float(fetched_at), float(ttl_seconds))
     except (ValueError, TypeError):
         return None

@@ -68,7 +68,7 @@ class CallContext:
     """The headers that make a request part of the caller's trace, where there is one."""
     log_facts: dict[str, Any] = field(default_factory=dict)
 
-    def record_request(self, duration_ms: float) -> None:
+    def record_request_duration(self, duration_ms: float) -> None:
         """Add one upstream request to the facts."""
         self.log_facts["upstream_requests"] = self.log_facts.get("upstream_requests", 0) + 1
         total_milliseconds = self.log_facts.get("upstream_ms", 0.0) + duration_ms
@@ -124,8 +124,8 @@ class UpstreamClient:
         self._sleep = sleep
         self._retry_policy = RetryPolicy(
             max_attempts=4,
-            first_wait=0.2,
-            max_wait=MAX_RETRY_AFTER_SECONDS,
+            first_wait_seconds=0.2,
+            max_wait_seconds=MAX_RETRY_AFTER_SECONDS,
             draw_jitter=draw_jitter,
         )
         self._resume_at = 0.0
@@ -177,8 +177,8 @@ class UpstreamClient:
             return await retry_async(
                 attempt_request,
                 retry_policy,
-                deadline=deadline_at,
-                now=self._now,
+                deadline_at=deadline_at,
+                read_clock=self._now,
                 sleep=self._sleep,
             )
         except _FailedAttempt as failure:
@@ -275,7 +275,9 @@ class UpstreamClient:
     async def _send_request(
         self, request: Request, url: httpx2.URL, call_context: CallContext, deadline_at: float
     ) -> tuple[httpx2.Response, bytes]:
-        async def record_trace_event(trace_event: str, event_info: Mapping[str, Any]) -> None:
+        async def wait_before_request_headers(
+            trace_event: str, event_info: Mapping[str, Any]
+        ) -> None:
             if trace_event == "http11.send_request_headers.started":  # there is a connection now
                 await self._wait_for_rate_limit(deadline_at)
 
@@ -288,7 +290,7 @@ class UpstreamClient:
         if request.bypass_caches:
             request_headers["Cache-Control"] = "no-cache"
         async with self._http_client.stream(
-            "GET", url, headers=request_headers, extensions={"trace": record_trace_event}
+            "GET", url, headers=request_headers, extensions={"trace": wait_before_request_headers}
         ) as response:
             self._http_client.cookies.clear()  # no request is linked to the one before
             return response, await _read_response_body(response)
@@ -347,8 +349,8 @@ class UpstreamClient:
             page_breaker = CircuitBreaker(clock=self._now)
             self._page_breakers.put(url_path, page_breaker)
         page_breaker.record_failure()
-        is_probe = self.breaker.state is BreakerState.HALF_OPEN
-        if url_path not in self._failing_paths or is_probe:
+        is_host_probe = self.breaker.state is BreakerState.HALF_OPEN
+        if url_path not in self._failing_paths or is_host_probe:
             self._failing_paths.add(url_path)
             self.breaker.record_failure()
 
@@ -361,7 +363,7 @@ class UpstreamClient:
         duration_seconds: float,
     ) -> None:
         duration_ms = round(duration_seconds * 1000, 3)
-        call_context.record_request(duration_ms)
+        call_context.record_request_duration(duration_ms)
         self._metrics.observe_request(request.endpoint, attempt_outcome, duration_seconds)
         log_fields = {
             "correlation_id": call_context.correlation_id,
@@ -422,9 +424,9 @@ def _parse_max_age(cache_control: str) -> float | None:
     cache_rules = {cache_rule.strip().lower() for cache_rule in cache_control.split(",")}
     if cache_rules & {"no-store", "no-cache", "private"}:
         return 0.0
-    max_ages = [
+    max_age_texts = [
         cache_rule.removeprefix("max-age=")
         for cache_rule in cache_rules
         if cache_rule.startswith("max-age=")
     ]
-    return float(max_ages[0]) if max_ages and max_ages[0].isdecimal() else None
+    return float(max_age_texts[0]) if max_age_texts and max_age_texts[0].isdecimal() else None

@@ -102,8 +102,8 @@ class OwnerBackup(BaseBackup):
     def __init__(
         self,
         base_name: str,
-        write_command: type[WriteBackup],
-        read_command: type[ReadBackup],
+        write_command_type: type[WriteBackup],
+        read_command_type: type[ReadBackup],
         file_name_pattern: re.Pattern[str],
         holds_anything: Callable[[RunCommand, RoomSettings], bool],
     ) -> None:
@@ -113,8 +113,8 @@ class OwnerBackup(BaseBackup):
         """
         self._holds_anything = holds_anything
         self._base_name = base_name
-        self._write_command = write_command
-        self._read_command = read_command
+        self._write_command = write_command_type
+        self._read_command = read_command_type
         self._file_name_pattern = file_name_pattern
 
     def has_data(self, settings: RoomSettings) -> bool:
@@ -136,12 +136,12 @@ class OwnerBackup(BaseBackup):
         run_command: RunCommand,
         report_progress: ReportProgressSync,
     ) -> dict[str, int]:
-        copy_name = uuid.uuid4().hex
+        copy_folder_name = uuid.uuid4().hex
         # In the owner's own folder, the only one that it writes to.
-        copy_folder = settings.data / self._base_name / HANDOVER_FOLDER / copy_name
+        copy_folder = settings.data / self._base_name / HANDOVER_FOLDER / copy_folder_name
         try:
             backup_counts: dict[str, int] = run_command(
-                self._write_command(folder=copy_name), settings
+                self._write_command(folder=copy_folder_name), settings
             )["counts"]
             shutil.move(copy_folder, copies_folder / self._base_name)
         finally:
@@ -152,9 +152,9 @@ class OwnerBackup(BaseBackup):
         return True
 
     def is_backup_file(self, file_name: str) -> bool:
-        folder_name, _, name_in_folder = file_name.partition("/")
-        is_known = self._file_name_pattern.fullmatch(name_in_folder) is not None
-        return folder_name == self._base_name and is_known
+        folder_name, _, file_name_in_folder = file_name.partition("/")
+        is_known_file = self._file_name_pattern.fullmatch(file_name_in_folder) is not None
+        return folder_name == self._base_name and is_known_file
 
     @contextmanager
     def lock_base(self, data_directory: Path) -> Iterator[None]:
@@ -176,16 +176,18 @@ class OwnerBackup(BaseBackup):
         run_command: RunCommand,
     ) -> dict[str, int]:
         base_folder = staged_settings.data / self._base_name
-        copy_name = uuid.uuid4().hex
-        copy_folder = base_folder / HANDOVER_FOLDER / copy_name
+        copy_folder_name = uuid.uuid4().hex
+        copy_folder = base_folder / HANDOVER_FOLDER / copy_folder_name
         # Out of the way first: the base's own folder takes the place of its copy.
-        unpacked_copy = staged_settings.data / copy_name
-        base_folder.rename(unpacked_copy)
+        unpacked_copy_folder = staged_settings.data / copy_folder_name
+        base_folder.rename(unpacked_copy_folder)
         copy_folder.parent.mkdir(parents=True)
-        unpacked_copy.rename(copy_folder)
+        unpacked_copy_folder.rename(copy_folder)
         try:
             restore_command = self._read_command(
-                folder=copy_name, home=str(home_directory / self._base_name), replace=is_replacing
+                folder=copy_folder_name,
+                home=str(home_directory / self._base_name),
+                replace=is_replacing,
             )
             backup_counts: dict[str, int] = run_command(restore_command, staged_settings)["counts"]
             return backup_counts

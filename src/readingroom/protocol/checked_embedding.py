@@ -43,9 +43,9 @@ _MAX_KNOWN_LEASES = 10_000
 class _PassageCounts:
     """How many passages of a kind are embedded and how many wait, as counted last."""
 
-    embedded: int = 0
-    waiting: int = 0
-    next_count_at: float = 0.0
+    embedded_count: int = 0
+    waiting_count: int = 0
+    next_recount_at: float = 0.0
 
 
 class EmbeddingBroker:
@@ -56,9 +56,12 @@ class EmbeddingBroker:
 
     def __init__(self, offered_passages: Sequence[LeasablePassages]) -> None:
         """`offered_passages` are in the order in which workers get them."""
-        self._passages_by_name = {passages.name: passages for passages in offered_passages}
+        self._passages_by_name = {
+            leasable_passages.name: leasable_passages for leasable_passages in offered_passages
+        }
         self._counts_by_name = {
-            passages_name: _PassageCounts() for passages_name in self._passages_by_name
+            leasable_passages_name: _PassageCounts()
+            for leasable_passages_name in self._passages_by_name
         }
         self._refused_workers: set[str] = set()
         self._timed_stored_counts: deque[tuple[float, int]] = deque()
@@ -72,18 +75,18 @@ class EmbeddingBroker:
                 "restart the server to give it another chance"
             )
 
-    def claim_batch(self, sent_model: str, max_passages: int) -> LeasedBatch:
+    def claim_batch(self, sent_model_identity: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed; raise `EmbeddingMismatch` for another model than ours."""
         lease_id, claimed_passages = "", list[tuple[int, str]]()
-        for passages in self._passages_by_name.values():
-            _check_worker_model(passages, sent_model)
-            lease_id = f"{passages.name}.{secrets.token_hex(16)}"
-            if claimed_passages := passages.claim_passages(lease_id, max_passages):
+        for leasable_passages in self._passages_by_name.values():
+            _check_worker_model(leasable_passages, sent_model_identity)
+            lease_id = f"{leasable_passages.name}.{secrets.token_hex(16)}"
+            if claimed_passages := leasable_passages.claim_passages(lease_id, max_passages):
                 break
         return LeasedBatch(
             lease_id=lease_id,
-            model=sent_model,
-            dimensions=passages.embedder.dimensions,
+            model=sent_model_identity,
+            dimensions=leasable_passages.embedder.dimensions,
             lease_seconds=LEASE_SECONDS,
             passages=[
                 WaitingPassage(id=passage_id, text=passage_text)
@@ -94,22 +97,22 @@ class EmbeddingBroker:
 
     def extend_lease(self, lease_id: str) -> LeaseState:
         """Keep a lease alive, but not for longer than any batch takes."""
-        passages = self._find_passages_of_lease(lease_id)
-        if passages is None:
+        leasable_passages = self._find_passages_of_lease(lease_id)
+        if leasable_passages is None:
             return LeaseState(passages=0)
         now_seconds = time.monotonic()
         first_extended_at = self._first_extended_at.get(lease_id)
         if first_extended_at is None:
             self._first_extended_at.put(lease_id, now_seconds)
         elif now_seconds - first_extended_at > _MAX_LEASE_SECONDS:
-            passages.release_lease(lease_id)
+            leasable_passages.release_lease(lease_id)
             return LeaseState(passages=0)
-        return LeaseState(passages=passages.extend_lease(lease_id))
+        return LeaseState(passages=leasable_passages.extend_lease(lease_id))
 
     def release_lease(self, lease_id: str) -> None:
         """Give the passages of a lease back."""
-        if passages := self._find_passages_of_lease(lease_id):
-            passages.release_lease(lease_id)
+        if leasable_passages := self._find_passages_of_lease(lease_id):
+            leasable_passages.release_lease(lease_id)
 
     def store_vectors(
         self, worker_name: str, lease_id: str, sent_vectors: SentVectors
@@ -120,41 +123,45 @@ class EmbeddingBroker:
         Raise `EmbeddingMismatch`, or `VectorsRefused`; then all that the worker sent is deleted
         where it is still known, and it is refused from then on.
         """
-        passages = self._find_passages_of_lease(lease_id)
-        if passages is None:
+        leasable_passages = self._find_passages_of_lease(lease_id)
+        if leasable_passages is None:
             return StoredVectors(
                 stored=0, dropped=len(sent_vectors.ids), progress=self.read_progress()
             )
-        _check_worker_model(passages, sent_vectors.model)
+        _check_worker_model(leasable_passages, sent_vectors.model)
         self.check_worker(worker_name)
-        texts_by_id = passages.read_texts(sent_vectors.ids)
+        texts_by_passage_id = leasable_passages.read_texts(sent_vectors.ids)
         try:
             vector_matrix = unpack_vectors(
                 _decode_base64(sent_vectors.vectors),
                 len(sent_vectors.ids),
-                passages.embedder.dimensions,
+                leasable_passages.embedder.dimensions,
             )
-            unchanged_positions = _list_unchanged_positions(sent_vectors, texts_by_id)
-            if unchanged_positions:
+            unchanged_text_positions = _list_unchanged_text_positions(
+                sent_vectors, texts_by_passage_id
+            )
+            if unchanged_text_positions:
                 unchanged_texts = [
-                    texts_by_id[sent_vectors.ids[vector_position]]
-                    for vector_position in unchanged_positions
+                    texts_by_passage_id[sent_vectors.ids[vector_position]]
+                    for vector_position in unchanged_text_positions
                 ]
                 check_sampled_vectors(
-                    passages.embedder, unchanged_texts, vector_matrix[unchanged_positions]
+                    leasable_passages.embedder,
+                    unchanged_texts,
+                    vector_matrix[unchanged_text_positions],
                 )
         except VectorsRefused as error:
-            passages.release_lease(lease_id)
+            leasable_passages.release_lease(lease_id)
             self._block_worker(worker_name, error)
             raise
-        unchanged_ids = [
-            sent_vectors.ids[vector_position] for vector_position in unchanged_positions
+        unchanged_passage_ids = [
+            sent_vectors.ids[vector_position] for vector_position in unchanged_text_positions
         ]
-        stored_count = passages.store_vectors(
-            unchanged_ids, vector_matrix[unchanged_positions], worker_name
+        stored_count = leasable_passages.store_vectors(
+            unchanged_passage_ids, vector_matrix[unchanged_text_positions], worker_name
         )
-        passages.release_lease(lease_id)
-        self._add_stored_count(passages.name, stored_count)
+        leasable_passages.release_lease(lease_id)
+        self._add_stored_count(leasable_passages.name, stored_count)
         return StoredVectors(
             stored=stored_count,
             dropped=len(sent_vectors.ids) - stored_count,
@@ -163,23 +170,25 @@ class EmbeddingBroker:
 
     def read_progress(self) -> EmbeddingProgress:
         """Return how far all bases together are."""
-        for passages in self._passages_by_name.values():
-            self._refresh_counts(passages)
+        for leasable_passages in self._passages_by_name.values():
+            self._refresh_counts(leasable_passages)
         embedded_count = sum(
-            passage_counts.embedded for passage_counts in self._counts_by_name.values()
+            passage_counts.embedded_count for passage_counts in self._counts_by_name.values()
         )
         waiting_count = sum(
-            passage_counts.waiting for passage_counts in self._counts_by_name.values()
+            passage_counts.waiting_count for passage_counts in self._counts_by_name.values()
         )
         passage_count = embedded_count + waiting_count
-        per_second = self._compute_passages_per_second()
+        passages_per_second = self._compute_passages_per_second()
         return EmbeddingProgress(
             embedded=embedded_count,
             total=passage_count,
             # Rounded down: 100 means that nothing is left.
             percent=int(1000 * embedded_count / passage_count) / 10 if passage_count else 100.0,
-            per_second=per_second,
-            seconds_left=round(waiting_count / per_second, 1) if per_second else None,
+            per_second=passages_per_second,
+            seconds_left=round(waiting_count / passages_per_second, 1)
+            if passages_per_second
+            else None,
         )
 
     def _find_passages_of_lease(self, lease_id: str) -> LeasablePassages | None:
@@ -188,11 +197,11 @@ class EmbeddingBroker:
     def _block_worker(self, worker_name: str, error: VectorsRefused) -> None:
         self._refused_workers.add(worker_name)
         deleted_vector_count = sum(
-            passages.delete_vectors_of_worker(worker_name)
-            for passages in self._passages_by_name.values()
+            leasable_passages.delete_vectors_of_worker(worker_name)
+            for leasable_passages in self._passages_by_name.values()
         )
         for passage_counts in self._counts_by_name.values():
-            passage_counts.next_count_at = 0.0
+            passage_counts.next_recount_at = 0.0
         log.error(
             "vectors of worker %s are refused (%s); the %d that it sent before are deleted and "
             "will be made again",
@@ -201,24 +210,26 @@ class EmbeddingBroker:
             deleted_vector_count,
         )
 
-    def _refresh_counts(self, passages: LeasablePassages) -> None:
+    def _refresh_counts(self, leasable_passages: LeasablePassages) -> None:
         """Count what is embedded and what waits.
 
         Counting a large file takes long, so it is done at times, and what is stored is added.
         """
-        passage_counts = self._counts_by_name[passages.name]
+        passage_counts = self._counts_by_name[leasable_passages.name]
         started_at = time.monotonic()
-        if started_at >= passage_counts.next_count_at:
-            passage_counts.embedded, passage_counts.waiting = passages.count_passages()
-            passage_counts.next_count_at = started_at + _RECOUNT_PAUSE_FACTOR * (
+        if started_at >= passage_counts.next_recount_at:
+            passage_counts.embedded_count, passage_counts.waiting_count = (
+                leasable_passages.count_passages()
+            )
+            passage_counts.next_recount_at = started_at + _RECOUNT_PAUSE_FACTOR * (
                 time.monotonic() - started_at
             )
 
-    def _add_stored_count(self, passages_name: str, stored_count: int) -> None:
+    def _add_stored_count(self, leasable_passages_name: str, stored_count: int) -> None:
         self._timed_stored_counts.append((time.monotonic(), stored_count))
-        passage_counts = self._counts_by_name[passages_name]
-        passage_counts.embedded += stored_count
-        passage_counts.waiting = max(0, passage_counts.waiting - stored_count)
+        passage_counts = self._counts_by_name[leasable_passages_name]
+        passage_counts.embedded_count += stored_count
+        passage_counts.waiting_count = max(0, passage_counts.waiting_count - stored_count)
 
     def _compute_passages_per_second(self) -> float | None:
         """Return the passages stored a second, or None before the second batch."""
@@ -230,19 +241,19 @@ class EmbeddingBroker:
             self._timed_stored_counts.popleft()
         if len(self._timed_stored_counts) < 2:
             return None
-        (first_at, first_count), *_ = self._timed_stored_counts
-        stored_after_first = (
-            sum(stored_count for _, stored_count in self._timed_stored_counts) - first_count
+        (first_stored_at, first_stored_count), *_ = self._timed_stored_counts
+        stored_count_after_first = (
+            sum(stored_count for _, stored_count in self._timed_stored_counts) - first_stored_count
         )
-        return round(stored_after_first / max(now_seconds - first_at, 0.001), 1)
+        return round(stored_count_after_first / max(now_seconds - first_stored_at, 0.001), 1)
 
 
-def _check_worker_model(passages: LeasablePassages, sent_model: str) -> None:
-    own_model = passages.embedder.identity
-    if sent_model != own_model:
+def _check_worker_model(leasable_passages: LeasablePassages, sent_model_identity: str) -> None:
+    own_model_identity = leasable_passages.embedder.identity
+    if sent_model_identity != own_model_identity:
         raise EmbeddingMismatch(
-            f"This room has vectors of {own_model}; the worker makes those "
-            f"of {sent_model[:200]!r}. Start it with the same weights and precision."
+            f"This room has vectors of {own_model_identity}; the worker makes those "
+            f"of {sent_model_identity[:200]!r}. Start it with the same weights and precision."
         )
 
 
@@ -253,8 +264,8 @@ def _decode_base64(encoded_vectors: str) -> bytes:
         raise VectorsRefused(f"The vectors are not base64: {error}") from error
 
 
-def _list_unchanged_positions(
-    sent_vectors: SentVectors, texts_by_id: Mapping[int, str]
+def _list_unchanged_text_positions(
+    sent_vectors: SentVectors, texts_by_passage_id: Mapping[int, str]
 ) -> list[int]:
     """Return which of the vectors belong to a passage that still has the text it was made from."""
     if len(sent_vectors.text_digests) != len(sent_vectors.ids):
@@ -267,6 +278,6 @@ def _list_unchanged_positions(
         for vector_position, (passage_id, text_digest) in enumerate(
             zip(sent_vectors.ids, sent_vectors.text_digests, strict=True)
         )
-        if passage_id in texts_by_id
-        and hashlib.sha256(texts_by_id[passage_id].encode()).hexdigest() == text_digest
+        if passage_id in texts_by_passage_id
+        and hashlib.sha256(texts_by_passage_id[passage_id].encode()).hexdigest() == text_digest
     ]

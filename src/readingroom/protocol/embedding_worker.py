@@ -27,7 +27,7 @@ from readingroom.protocol.embedding_work import (
 from readingroom.protocol.errors import RoomUnreachable, WorkRefused
 from readingroom.storage.errors import DatabaseUnreachable, EmbeddingMismatch
 
-_MAX_PAUSE_SECONDS = 30.0
+_MAX_RETRY_PAUSE_SECONDS = 30.0
 _REQUEST_TIMEOUT_SECONDS = 120.0
 _RETRIED_STATUSES = (429, 500, 502, 503, 504)
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -40,7 +40,7 @@ class EmbeddingWork(Protocol):
     What cannot be reached is asked again until the patience ends: then `RoomUnreachable`.
     """
 
-    def claim_batch(self, sent_model: str, max_passages: int) -> LeasedBatch:
+    def claim_batch(self, sent_model_identity: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed, none when all are embedded or given out."""
 
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
@@ -174,9 +174,9 @@ class HttpEmbeddingWork:
         self._patience_seconds = patience_seconds
         self._wait = sleep
 
-    def claim_batch(self, sent_model: str, max_passages: int) -> LeasedBatch:
+    def claim_batch(self, sent_model_identity: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed. Raise `WorkRefused`, or `RoomUnreachable`."""
-        request_body = {"model": sent_model, "max_passages": max_passages}
+        request_body = {"model": sent_model_identity, "max_passages": max_passages}
         return self._send_until_answered("POST", "/batches", LeasedBatch, request_body)
 
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
@@ -209,7 +209,7 @@ class HttpEmbeddingWork:
         answer_model: type[ModelT],
         request_body: Any = None,
     ) -> ModelT:
-        def send() -> ModelT:
+        def send_request() -> ModelT:
             try:
                 response = self._http.request(http_method, request_path, json=request_body)
             except httpx2.TransportError as error:
@@ -221,7 +221,7 @@ class HttpEmbeddingWork:
             return answer_model.model_validate_json(_read_answer_body(response))
 
         server_host = self._http.base_url.host
-        return _ask_until_answered(send, server_host, self._patience_seconds, self._wait)
+        return _ask_until_answered(send_request, server_host, self._patience_seconds, self._wait)
 
     def _send_request_once(self, http_method: str, request_path: str) -> None:
         """Send a request whose failure does no harm: the lease runs out, and is given again."""
@@ -249,10 +249,10 @@ class DatabaseEmbeddingWork:
         self._patience_seconds = patience_seconds
         self._wait = sleep
 
-    def claim_batch(self, sent_model: str, max_passages: int) -> LeasedBatch:
+    def claim_batch(self, sent_model_identity: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed. Raise `EmbeddingMismatch`, or `RoomUnreachable`."""
         return self._ask_database_until_answered(
-            lambda: self._check_model_and_claim(sent_model, max_passages)
+            lambda: self._check_model_and_claim(sent_model_identity, max_passages)
         )
 
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
@@ -278,16 +278,16 @@ class DatabaseEmbeddingWork:
     def close(self) -> None:
         """Do nothing: the connections belong to the process."""
 
-    def _check_model_and_claim(self, sent_model: str, max_passages: int) -> LeasedBatch:
+    def _check_model_and_claim(self, sent_model_identity: str, max_passages: int) -> LeasedBatch:
         # No server says which model the room has; the vectors that are there do.
-        for passages in self._offered_passages:
-            stored_model = passages.read_stored_model()
-            if stored_model not in (None, sent_model):
+        for leasable_passages in self._offered_passages:
+            stored_model_identity = leasable_passages.read_stored_model()
+            if stored_model_identity not in (None, sent_model_identity):
                 raise EmbeddingMismatch(
-                    f"This room has vectors of {stored_model}; the worker makes those "
-                    f"of {sent_model}. Start it with the same weights and precision."
+                    f"This room has vectors of {stored_model_identity}; the worker makes those "
+                    f"of {sent_model_identity}. Start it with the same weights and precision."
                 )
-        return self._embedding.claim_batch(sent_model, max_passages)
+        return self._embedding.claim_batch(sent_model_identity, max_passages)
 
     def _ask_database_until_answered(self, ask_database: Callable[[], AnswerT]) -> AnswerT:
         def ask_database_once() -> AnswerT:
@@ -332,7 +332,7 @@ def _ask_until_answered(
                     f"({failure}); start the worker again when it is back, nothing is lost"
                 ) from failure
         sleep(pause_seconds)
-        pause_seconds = min(2 * pause_seconds, _MAX_PAUSE_SECONDS)
+        pause_seconds = min(2 * pause_seconds, _MAX_RETRY_PAUSE_SECONDS)
 
 
 def _list_passage_texts(leased_batch: LeasedBatch) -> Sequence[str]:
@@ -354,4 +354,8 @@ def _read_answer_body(response: httpx2.Response) -> bytes:
 
 def _read_retry_after(response: httpx2.Response) -> float:
     retry_after_text = response.headers.get("retry-after", "")
-    return min(float(retry_after_text), _MAX_PAUSE_SECONDS) if retry_after_text.isdecimal() else 0.0
+    return (
+        min(float(retry_after_text), _MAX_RETRY_PAUSE_SECONDS)
+        if retry_after_text.isdecimal()
+        else 0.0
+    )

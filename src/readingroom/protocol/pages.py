@@ -23,9 +23,9 @@ class Visitor:
     name: str
     role: Role
 
-    def has_role(self, wanted_role: Role) -> bool:
+    def has_role(self, required_role: Role) -> bool:
         """Whether this visitor may do what takes that role."""
-        return ROLES.index(self.role) >= ROLES.index(wanted_role)
+        return ROLES.index(self.role) >= ROLES.index(required_role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class PageRequest:
     parameters: Mapping[str, str]
     """Of the path and the query; of a form, its fields as well."""
     visitor: Visitor
-    call: ToolContext
+    tool_context: ToolContext
     """The same as a tool gets, so that a page asks the services as an agent does."""
     is_sample: bool = False
     """Whether the data are the sample's, which has to be said wherever something is cited."""
@@ -265,5 +265,5 @@ class BasePages:
     """How fresh each of its sources is, for whoever runs the server."""
     list_recent_events: Callable[[], Awaitable[Sequence[RecentEvent]]] = list_no_recent_events
     """What happened lately, the newest first, for the home page."""
-    list_work: Callable[[], Awaitable[Sequence[RunningWork]]] = _list_no_work
+    list_running_work: Callable[[], Awaitable[Sequence[RunningWork]]] = _list_no_work
     """What is being read or embedded now and is no job, for whoever runs the server."""

@@ -74,7 +74,7 @@ class PageImage:
 
     content: bytes
     media_type: str
-    marks: Sequence[tuple[float, float, float, float]]
+    mark_rectangles: Sequence[tuple[float, float, float, float]]
     """Left, top, width and height, as shares of the page."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from readingroom.core.progress import ReportProgressSync
-from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
+from readingroom.core.settings import SAMPLE_MARK_FILE_NAME, RoomSettings
 from readingroom.protocol.command import RunCommand
 
 SAMPLE_META = {"sample": True}
@@ -88,7 +88,7 @@ _NEW_SAMPLE_STATE = SampleState()
 
 def read_sample_state(data_directory: Path) -> SampleState:
     """Return the state of the sample in a data directory."""
-    state_json = json.loads((data_directory / SAMPLE_MARK_FILE).read_text("utf-8"))
+    state_json = json.loads((data_directory / SAMPLE_MARK_FILE_NAME).read_text("utf-8"))
     return SampleState(state_json.get("corpus"), state_json.get("state", "loading"))
 
 
@@ -96,6 +96,8 @@ def write_sample_state(data_directory: Path, sample_state: SampleState = _NEW_SA
     """Write the state in one step: the file that marks the sample is never missing."""
     explanation_text = "This directory is the sample's: its texts are not the real documents."
     # Replaced in one step: without the file the sample would pass for real data.
-    new_file = data_directory / f".{SAMPLE_MARK_FILE}"
-    new_file.write_text(json.dumps({**asdict(sample_state), "note": explanation_text}), "utf-8")
-    new_file.replace(data_directory / SAMPLE_MARK_FILE)
+    new_state_path = data_directory / f".{SAMPLE_MARK_FILE_NAME}"
+    new_state_path.write_text(
+        json.dumps({**asdict(sample_state), "note": explanation_text}), "utf-8"
+    )
+    new_state_path.replace(data_directory / SAMPLE_MARK_FILE_NAME)

@@ -24,8 +24,8 @@ _MAX_HEADING_CHARS = 200
 class _ReasonWords(NamedTuple):
     """Why a policy has nothing for a day: of it, and of several after their number."""
 
-    of_policy: str
-    of_several: str
+    for_one_policy: str
+    for_several_policies: str
 
 
 _WORDS_BY_REASON = {
@@ -49,10 +49,16 @@ _WORDS_BY_REASON = {
     ),
 }
 
-CAUTION_BY_REASON = {reason: words.of_policy for reason, words in _WORDS_BY_REASON.items()}
+CAUTION_BY_REASON = {
+    exclusion_reason: reason_words.for_one_policy
+    for exclusion_reason, reason_words in _WORDS_BY_REASON.items()
+}
 """Why a policy has nothing for a day, in words."""
 
-COUNTED_WORDS_BY_REASON = {reason: words.of_several for reason, words in _WORDS_BY_REASON.items()}
+COUNTED_WORDS_BY_REASON = {
+    exclusion_reason: reason_words.for_several_policies
+    for exclusion_reason, reason_words in _WORDS_BY_REASON.items()
+}
 """The same of several policies, to follow their number."""
 
 
@@ -124,12 +130,12 @@ UnreadRevisions = Annotated[
 
 def make_unread_cautions(unread_revisions: Sequence[UnreadRevision]) -> dict[str, str]:
     """Return a caution for each policy of which revisions could not be read, by its slug."""
-    revisions_by_slug: dict[str, list[UnreadRevision]] = {}
+    revisions_by_policy_slug: dict[str, list[UnreadRevision]] = {}
     for unread_revision in unread_revisions:
-        revisions_by_slug.setdefault(unread_revision.source, []).append(unread_revision)
+        revisions_by_policy_slug.setdefault(unread_revision.source, []).append(unread_revision)
     return {
         policy_slug: describe_unread_revisions(policy_revisions)
-        for policy_slug, policy_revisions in revisions_by_slug.items()
+        for policy_slug, policy_revisions in revisions_by_policy_slug.items()
     }
 
 
@@ -137,16 +143,18 @@ def describe_unread_revisions(unread_revisions: Sequence[UnreadRevision]) -> str
     """Return a caution that revisions of a policy could not be read; empty where all were."""
     if not unread_revisions:
         return ""
-    first_days = sorted(revision.effective_from for revision in unread_revisions)
-    days_text = " and ".join(format_day_in_words(first_day) for first_day in first_days)
-    is_single = len(first_days) == 1
-    has_older = any(revision.answered_by for revision in unread_revisions)
-    consequence_text = (
-        f"this answer is from the one before {'it' if is_single else 'them'}"
-        if has_older
-        else f"what {'it' if is_single else 'they'} said is not known here"
+    effective_from_days = sorted(revision.effective_from for revision in unread_revisions)
+    days_text = " and ".join(
+        format_day_in_words(effective_from_day) for effective_from_day in effective_from_days
     )
-    subject_words = "A revision" if is_single else "Revisions"
+    is_single_revision = len(effective_from_days) == 1
+    has_older_answer = any(revision.answered_by for revision in unread_revisions)
+    consequence_text = (
+        f"this answer is from the one before {'it' if is_single_revision else 'them'}"
+        if has_older_answer
+        else f"what {'it' if is_single_revision else 'they'} said is not known here"
+    )
+    subject_words = "A revision" if is_single_revision else "Revisions"
     return f"{subject_words} from {days_text} could not be read; {consequence_text}."
 
 

@@ -31,8 +31,8 @@ async def _do_nothing_to_warm_up() -> None:
 
 
 def _make_no_pages(job_store: JobStore) -> BasePages:
-    no_pages: BasePages = import_reference("readingroom.protocol.pages:BasePages")(())
-    return no_pages
+    empty_base_pages: BasePages = import_reference("readingroom.protocol.pages:BasePages")(())
+    return empty_base_pages
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def list_leasable_passages(knowledge_bases: Iterable[KnowledgeBase]) -> list[Lea
         for knowledge_base in knowledge_bases
         if knowledge_base.leasable_passages is not None
     )
-    return sorted(offered_passages, key=lambda passages: passages.is_backlog)
+    return sorted(offered_passages, key=lambda leasable_passages: leasable_passages.is_backlog)
 
 
 class LazyImport:
@@ -112,7 +112,7 @@ class SettingFlag:
     """An option of `serve` and `stdio` that chooses a setting of one base."""
 
     command_line_option: str
-    setting: str
+    setting_name: str
     help: str
 
 

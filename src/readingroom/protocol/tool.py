@@ -256,8 +256,8 @@ class Tool:
         except ValidationError as error:
             raise InvalidArguments.from_validation_error(error, arguments) from error
         except PydanticSerializationError as error:
-            message = "cannot be read: nested too deep, or not Unicode text"
-            raise InvalidArguments([{"field": "arguments", "message": message}]) from error
+            error_message = "cannot be read: nested too deep, or not Unicode text"
+            raise InvalidArguments([{"field": "arguments", "message": error_message}]) from error
 
 
 def make_tool(
@@ -273,9 +273,9 @@ def make_tool(
     list_links: ListLinks = _list_no_links,
 ) -> Tool:
     """Make a tool of a coroutine, whose name, annotations and docstring become the tool's."""
-    annotations = typing.get_type_hints(run)
+    type_hints = typing.get_type_hints(run)
     docstring = inspect.cleandoc(run.__doc__ or "")
-    arguments_type, _call, answer_type = annotations.values()
+    arguments_type, _tool_context_type, answer_type = type_hints.values()
     return Tool(
         name=run.__name__,
         title=title,
@@ -363,8 +363,8 @@ def _build_pydantic_models(annotation: Any, visited_models: set[type[BaseModel]]
     """Build the models that a type is made of, the inner ones first: the outer ones use them."""
     for inner_annotation in typing.get_args(annotation):
         _build_pydantic_models(inner_annotation, visited_models)
-    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
-    if is_model and annotation not in visited_models:
+    is_pydantic_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    if is_pydantic_model and annotation not in visited_models:
         visited_models.add(annotation)
         for model_field in annotation.model_fields.values():
             _build_pydantic_models(model_field.annotation, visited_models)

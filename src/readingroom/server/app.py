@@ -32,13 +32,17 @@ from readingroom.server.http.errors import ErrorMiddleware, handle_http_exceptio
 from readingroom.server.http.held_bytes import MemoryCharges
 from readingroom.server.http.limits import OpenRequests, RateLimiter
 from readingroom.server.http.samples import SampleMiddleware
-from readingroom.server.http.security import AllowedNames, SecurityMiddleware, build_allowed_names
+from readingroom.server.http.security import (
+    AllowedHostsAndOrigins,
+    SecurityMiddleware,
+    build_allowed_hosts_and_origins,
+)
 from readingroom.server.mcp.handlers import RecordCall, build_mcp_server
 from readingroom.server.mcp.sessions import SessionLimits
 from readingroom.server.mcp.transports import SseTransport, StreamableHttpTransport
 from readingroom.server.observe.history import CallHistory
 from readingroom.server.observe.logging import log_call
-from readingroom.server.observe.metrics import CONTENT_TYPE, Metrics
+from readingroom.server.observe.metrics import METRICS_CONTENT_TYPE, Metrics
 from readingroom.server.observe.readiness import ReadinessChecks
 from readingroom.server.observe.requests import RequestCounter
 from readingroom.server.pages.consent import ConsentPages
@@ -58,7 +62,7 @@ class AdminAccess:
     """The commands this process runs for other processes, and the key they must show."""
 
     key: str
-    commands: Mapping[str, type[Command]]
+    command_types_by_name: Mapping[str, type[Command]]
 
 
 def build_app(
@@ -68,30 +72,30 @@ def build_app(
     admin_access: AdminAccess | None = None,
 ) -> Starlette:
     """Return the complete HTTP server. Build one per process: its session managers run once."""
-    app_parts = _SharedAppParts(server_faces, settings, auth_policies, admin_access)
+    shared_parts = _SharedAppParts(server_faces, settings, auth_policies, admin_access)
     starlette_app = Starlette(
-        routes=app_parts.make_routes(),
-        middleware=app_parts.make_middleware(),
+        routes=shared_parts.make_routes(),
+        middleware=shared_parts.make_middleware(),
         exception_handlers={HTTPException: handle_http_exception},
         lifespan=partial(
             _lifespan,
-            app_parts.bases,
-            app_parts.endpoints,
-            app_parts.site,
-            _make_limit_sharing(app_parts.rate_limiter, settings),
+            shared_parts.bases,
+            shared_parts.endpoints,
+            shared_parts.site,
+            _make_rate_limit_sharer(shared_parts.rate_limiter, settings),
         ),
     )
     starlette_app.router.redirect_slashes = False  # policies are chosen by the exact path
     rest_routers = [
         rest_router
-        for knowledge_base in app_parts.bases
+        for knowledge_base in shared_parts.bases
         for rest_router in knowledge_base.get_routers()
     ]
-    passages_to_embed = _list_passages_for_workers(app_parts.bases, settings)
+    passages_to_embed = _list_passages_for_workers(shared_parts.bases, settings)
     if rest_routers or passages_to_embed:
         # Not a route: one for every path would hide that another allows other methods (405).
         starlette_app.router.default = _build_rest_asgi_app(
-            rest_routers, passages_to_embed, settings, app_parts.memory_charges
+            rest_routers, passages_to_embed, settings, shared_parts.memory_charges
         )
     return starlette_app
 
@@ -164,23 +168,23 @@ class _SharedAppParts:
             Route("/metrics", partial(_render_metrics, self._metrics)),
         ]
         if self._admin_access and self._admin_key:
-            services_by_base = {
+            services_by_base_name = {
                 knowledge_base.name: knowledge_base.service for knowledge_base in self.bases
             }
             admin_endpoint = AdminEndpoint(
-                self._admin_access.commands, services_by_base, self._admin_key
+                self._admin_access.command_types_by_name, services_by_base_name, self._admin_key
             )
             http_routes.append(_make_admin_route(admin_endpoint, self._settings.max_body_bytes))
         return http_routes
 
     def make_middleware(self) -> list[Middleware]:
         """Return what every request passes, the outermost first."""
-        allowed_names = build_allowed_names(self._settings)
+        allowed_hosts_and_origins = build_allowed_hosts_and_origins(self._settings)
         docs_route = Route("/docs", self._landing_pages.show_index)
         matches_page = make_page_test([*self._page_routes, docs_route])
         return [
             # Before the credentials: a browser asks for leave (OPTIONS) before it sends a key.
-            Middleware(_OriginOnlyCors, **_build_cors_options(allowed_names)),
+            Middleware(_OriginOnlyCors, **_build_cors_options(allowed_hosts_and_origins)),
             Middleware(
                 RequestCounter, request_metrics=self._metrics, call_history=self._call_history
             ),
@@ -189,11 +193,11 @@ class _SharedAppParts:
                 ErrorMiddleware,
                 frame_renderer=self.site.frame,
                 matches_page=matches_page,
-                is_josh_path=self._policies.is_josh_path,
+                matches_josh_path=self._policies.is_josh_path,
             ),
             Middleware(
                 SecurityMiddleware,
-                allowed_names=allowed_names,
+                allowed_hosts_and_origins=allowed_hosts_and_origins,
                 auth_policies=self._policies,
                 rate_limiter=self.rate_limiter,
                 open_requests=OpenRequests(choose_max_requests_per_caller()),
@@ -280,15 +284,15 @@ class _McpEndpoint:
         http_routes: list[BaseRoute] = [Route(f"{self._path}/mcp", self.http)]
         if self._sse:
             sse_stream_app, sse_messages_app = (
-                _AsgiMethod(self._sse.serve_stream),
-                _AsgiMethod(self._sse.receive_message),
+                _AsgiMethodApp(self._sse.serve_stream),
+                _AsgiMethodApp(self._sse.receive_message),
             )
             http_routes.append(Route(f"{self._path}/sse", sse_stream_app, methods=["GET"]))
             http_routes.append(Route(f"{self._path}/messages/", sse_messages_app, methods=["POST"]))
         return http_routes
 
 
-class _AsgiMethod:
+class _AsgiMethodApp:
     """Wraps a method as an ASGI app: Starlette takes a bare method for a request handler."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -306,7 +310,7 @@ class _OriginOnlyCors(CORSMiddleware):
         await (super().__call__ if has_origin else self.app)(scope, receive, send)
 
 
-def _make_limit_sharing(
+def _make_rate_limit_sharer(
     rate_limiter: RateLimiter, settings: ServerSettings
 ) -> Callable[[], Coroutine[Any, Any, None]] | None:
     """Return what counts requests together with other processes; None for one that is alone."""
@@ -322,8 +326,8 @@ def _make_limit_sharing(
 async def _lifespan(
     knowledge_bases: Sequence[KnowledgeBase],
     mcp_endpoints: Sequence[_McpEndpoint],
-    site: ConsolePages,
-    share_limits: Callable[[], Coroutine[Any, Any, None]] | None,
+    console_pages: ConsolePages,
+    rate_limit_sharer: Callable[[], Coroutine[Any, Any, None]] | None,
     app: Starlette,
 ) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as exit_stack:
@@ -332,23 +336,23 @@ async def _lifespan(
             await exit_stack.enter_async_context(knowledge_base.lifespan())
         for mcp_endpoint in mcp_endpoints:
             await exit_stack.enter_async_context(mcp_endpoint.http.manager.run())
-        await site.spools.delete_abandoned_folders()
-        await site.job_runner.take_over_jobs()
+        await console_pages.upload_spools.delete_abandoned_folders()
+        await console_pages.job_runner.take_over_jobs()
         background_tasks = await exit_stack.enter_async_context(anyio.create_task_group())
         background_tasks.start_soon(warm_up_bases, knowledge_bases)
-        background_tasks.start_soon(site.job_runner.run_jobs)
-        if share_limits:
-            background_tasks.start_soon(share_limits)
+        background_tasks.start_soon(console_pages.job_runner.run_jobs)
+        if rate_limit_sharer:
+            background_tasks.start_soon(rate_limit_sharer)
         yield
         background_tasks.cancel_scope.cancel()
 
 
-def _build_cors_options(allowed_names: AllowedNames) -> dict[str, Any]:
+def _build_cors_options(allowed_hosts_and_origins: AllowedHostsAndOrigins) -> dict[str, Any]:
     """Return the options that let pages of the allowed origins read our answers."""
     # `:*` is any port; everything else that an operator wrote is literal, never a pattern.
     origin_patterns = [
         re.escape(allowed_origin).replace(r":\*", ":[0-9]+")
-        for allowed_origin in allowed_names.origins
+        for allowed_origin in allowed_hosts_and_origins.origins
     ]
     return {
         "allow_origin_regex": "|".join(origin_patterns),
@@ -388,10 +392,10 @@ def _build_rest_asgi_app(
     from readingroom.server.http.rest import ReadOnlyMiddleware, build_rest_app
 
     rest_app = build_rest_app(rest_routers, passages_to_embed)
-    is_upload = make_upload_test(rest_app.routes)
+    upload_test = make_upload_test(rest_app.routes)
     # Who may not write is refused before the body is read.
     size_limited_app = BodyLimitMiddleware(
-        rest_app, settings.max_body_bytes, memory_charges, is_upload
+        rest_app, settings.max_body_bytes, memory_charges, upload_test
     )
     app = ReadOnlyMiddleware(size_limited_app)
     return SampleMiddleware(app) if settings.is_sample else app
@@ -407,4 +411,4 @@ def _make_admin_route(admin_endpoint: AdminEndpoint, max_body_bytes: int) -> Rou
 
 
 async def _render_metrics(room_metrics: Metrics, request: Request) -> Response:
-    return Response(room_metrics.render_metrics(), media_type=CONTENT_TYPE)
+    return Response(room_metrics.render_metrics(), media_type=METRICS_CONTENT_TYPE)

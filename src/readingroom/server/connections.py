@@ -27,7 +27,7 @@ _TICK_SECONDS = 0.5
 # A connection whose request is already in the socket must be read before it may be judged, and
 # between two ticks the event loop reads every socket.
 _NEW_CONNECTION_GRACE_TICKS = 2
-_WARNING_SECONDS = 60
+_SECONDS_BETWEEN_WARNINGS = 60
 _MAX_DESCRIPTORS = 65_536  # more serves nobody, and some programs loop over all of them
 _MAX_CONNECTIONS = 8_192  # some 25 KB each
 _CLOSE_LINGER_SECONDS = 2.0
@@ -55,18 +55,18 @@ class ConnectionLimits:
 def raise_descriptor_limit() -> int:
     """Raise the soft limit of open files to the hard one, and return the limit that now holds."""
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted_limit = (
+    wanted_soft_limit = (
         _MAX_DESCRIPTORS
         if hard_limit == resource.RLIM_INFINITY
         else min(hard_limit, _MAX_DESCRIPTORS)
     )
-    if soft_limit == resource.RLIM_INFINITY or soft_limit >= wanted_limit:
+    if soft_limit == resource.RLIM_INFINITY or soft_limit >= wanted_soft_limit:
         return _MAX_DESCRIPTORS if soft_limit == resource.RLIM_INFINITY else soft_limit
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted_limit, hard_limit))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted_soft_limit, hard_limit))
     except (OSError, ValueError):  # macOS has a lower limit than it says
         return soft_limit
-    return wanted_limit
+    return wanted_soft_limit
 
 
 def count_reserved_descriptors(descriptor_limit: int) -> int:
@@ -113,10 +113,12 @@ class ConnectionGuard:
         if len(self._open_connections) > self.limits.max_connections:
             # The newest is the last to go: it may be a request that is already in the socket.
             half_open_connections = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
-            spare_connection = next(chain(half_open_connections, self._idle_connections), None)
-            spare_connection = spare_connection or self._find_slowest_body() or connection
-            self._warn_once_a_minute("Too many open connections", spare_connection, 1)
-            spare_connection.abort_connection()
+            connection_to_close = next(chain(half_open_connections, self._idle_connections), None)
+            connection_to_close = (
+                connection_to_close or self._find_slowest_body_connection() or connection
+            )
+            self._warn_once_a_minute("Too many open connections", connection_to_close, 1)
+            connection_to_close.abort_connection()
 
     def remove_connection(self, connection: "GuardedProtocol") -> None:
         """Forget a connection that is closed."""
@@ -157,13 +159,13 @@ class ConnectionGuard:
         self._unread_answers[connection] = (self._current_tick, connection.count_unread_bytes())
         self._schedule_next_check()
         # Not at once: the transport is still writing.
-        asyncio.get_running_loop().call_soon(self._close_surplus_unread)
+        asyncio.get_running_loop().call_soon(self._close_over_unread_limit)
 
     def mark_read(self, connection: "GuardedProtocol") -> None:
         """Note that the client has read nearly all that was written."""
         self._unread_answers.pop(connection, None)
 
-    def abort_half_open(self) -> None:
+    def abort_half_open_connections(self) -> None:
         """Close every connection without a request, as the server shuts down."""
         for connection in list(self._half_open_ticks):
             connection.abort_connection()
@@ -180,48 +182,50 @@ class ConnectionGuard:
         self._close_half_open_crowds()
         self._close_slow_bodies()
         self._close_stalled_readers()
-        self._close_surplus_unread()
+        self._close_over_unread_limit()
         if self._half_open_ticks or self._body_windows or self._unread_answers:
             self._schedule_next_check()
 
     def _close_without_headers(self) -> None:
-        oldest_tick = self._current_tick - self.limits.header_seconds / _TICK_SECONDS
-        for connection, began_tick in list(self._half_open_ticks.items()):
-            if began_tick <= oldest_tick:
+        expiry_tick = self._current_tick - self.limits.header_seconds / _TICK_SECONDS
+        for connection, wait_start_tick in list(self._half_open_ticks.items()):
+            if wait_start_tick <= expiry_tick:
                 connection.refuse_request(408, "The headers of the request did not come in time")
 
     def _close_half_open_crowds(self) -> None:
         """Close the oldest half-open connections of every address that has too many."""
-        surplus_by_address = Counter(
+        surplus_count_by_address = Counter(
             connection.client_address for connection in self._half_open_ticks
         )
-        for client_address in surplus_by_address:
-            surplus_by_address[client_address] -= self.limits.max_half_open_per_address
-        crowding_connections = []
-        for connection, began_tick in self._half_open_ticks.items():
+        for client_address in surplus_count_by_address:
+            surplus_count_by_address[client_address] -= self.limits.max_half_open_per_address
+        surplus_connections = []
+        for connection, wait_start_tick in self._half_open_ticks.items():
             if (
-                surplus_by_address[connection.client_address] > 0
-                and began_tick <= self._current_tick - _NEW_CONNECTION_GRACE_TICKS
+                surplus_count_by_address[connection.client_address] > 0
+                and wait_start_tick <= self._current_tick - _NEW_CONNECTION_GRACE_TICKS
             ):
-                surplus_by_address[connection.client_address] -= 1
-                crowding_connections.append(connection)
-        if crowding_connections:
+                surplus_count_by_address[connection.client_address] -= 1
+                surplus_connections.append(connection)
+        if surplus_connections:
             self._warn_once_a_minute(
                 "Too many half-open connections of one address",
-                crowding_connections[0],
-                len(crowding_connections),
+                surplus_connections[0],
+                len(surplus_connections),
             )
-        _abort_connections(crowding_connections)
+        _abort_connections(surplus_connections)
 
     def _close_slow_bodies(self) -> None:
         window_ticks = self.limits.body_window_seconds / _TICK_SECONDS
-        min_bytes = self.limits.body_window_seconds * self.limits.min_body_bytes_per_second
+        min_byte_count = self.limits.body_window_seconds * self.limits.min_body_bytes_per_second
         slow_connections = []
-        for connection, (window_start_tick, window_start_bytes) in self._body_windows.items():
-            if connection.is_paused:  # it is we who do not read: the time is not the client's
-                self._body_windows[connection] = (window_start_tick + 1, window_start_bytes)
+        for connection, (window_start_tick, window_start_byte_count) in self._body_windows.items():
+            if (
+                connection.is_reading_paused
+            ):  # it is we who do not read: the time is not the client's
+                self._body_windows[connection] = (window_start_tick + 1, window_start_byte_count)
             elif self._current_tick - window_start_tick >= window_ticks:
-                if connection.body_bytes - window_start_bytes < min_bytes:
+                if connection.body_bytes - window_start_byte_count < min_byte_count:
                     slow_connections.append(connection)
                 else:
                     self._body_windows[connection] = (self._current_tick, connection.body_bytes)
@@ -232,24 +236,32 @@ class ConnectionGuard:
         for connection in slow_connections:
             connection.refuse_body("The body of the request came too slowly; send it again")
 
-    def _find_slowest_body(self) -> "GuardedProtocol | None":
+    def _find_slowest_body_connection(self) -> "GuardedProtocol | None":
         """Return the connection whose body comes slowest; None where none is expected."""
-        bytes_per_tick = {
-            connection: (connection.body_bytes - window_start_bytes)
+        bytes_per_tick_by_connection = {
+            connection: (connection.body_bytes - window_start_byte_count)
             / (self._current_tick - window_start_tick)
-            for connection, (window_start_tick, window_start_bytes) in self._body_windows.items()
+            for connection, (
+                window_start_tick,
+                window_start_byte_count,
+            ) in self._body_windows.items()
             if self._current_tick - window_start_tick >= _NEW_CONNECTION_GRACE_TICKS
         }
-        return min(bytes_per_tick, key=bytes_per_tick.__getitem__, default=None)
+        return min(
+            bytes_per_tick_by_connection, key=bytes_per_tick_by_connection.__getitem__, default=None
+        )
 
     def _close_stalled_readers(self) -> None:
-        oldest_tick = self._current_tick - self.limits.unread_seconds / _TICK_SECONDS
+        expiry_tick = self._current_tick - self.limits.unread_seconds / _TICK_SECONDS
         stalled_connections = []
-        for connection, (shrunk_tick, earlier_unread_bytes) in self._unread_answers.items():
-            unread_bytes_now = connection.count_unread_bytes()
-            if unread_bytes_now < earlier_unread_bytes:
-                self._unread_answers[connection] = (self._current_tick, unread_bytes_now)
-            elif shrunk_tick <= oldest_tick:
+        for connection, (
+            last_shrunk_tick,
+            earlier_unread_byte_count,
+        ) in self._unread_answers.items():
+            unread_byte_count = connection.count_unread_bytes()
+            if unread_byte_count < earlier_unread_byte_count:
+                self._unread_answers[connection] = (self._current_tick, unread_byte_count)
+            elif last_shrunk_tick <= expiry_tick:
                 stalled_connections.append(connection)
         for connection in stalled_connections:
             logger.warning(
@@ -258,27 +270,27 @@ class ConnectionGuard:
             )
         _abort_connections(stalled_connections)
 
-    def _close_surplus_unread(self) -> None:
+    def _close_over_unread_limit(self) -> None:
         """Close the fullest connections of the address that leaves most unread, as need be."""
-        bytes_by_connection = {
+        unread_bytes_by_connection = {
             connection: connection.count_unread_bytes() for connection in self._unread_answers
         }
-        surplus_bytes = sum(bytes_by_connection.values()) - self.limits.max_unread_bytes
+        surplus_byte_count = sum(unread_bytes_by_connection.values()) - self.limits.max_unread_bytes
         closed_connections = []
-        while surplus_bytes > 0:
-            bytes_by_address: Counter[str] = Counter()
-            for connection, unread_bytes in bytes_by_connection.items():
-                bytes_by_address[connection.client_address] += unread_bytes
-            ((worst_address, _),) = bytes_by_address.most_common(1)
+        while surplus_byte_count > 0:
+            unread_bytes_by_address: Counter[str] = Counter()
+            for connection, unread_byte_count in unread_bytes_by_connection.items():
+                unread_bytes_by_address[connection.client_address] += unread_byte_count
+            ((worst_address, _),) = unread_bytes_by_address.most_common(1)
             fullest_connection = max(
                 (
                     unread_connection
-                    for unread_connection in bytes_by_connection
+                    for unread_connection in unread_bytes_by_connection
                     if unread_connection.client_address == worst_address
                 ),
-                key=bytes_by_connection.__getitem__,
+                key=unread_bytes_by_connection.__getitem__,
             )
-            surplus_bytes -= bytes_by_connection.pop(fullest_connection)
+            surplus_byte_count -= unread_bytes_by_connection.pop(fullest_connection)
             closed_connections.append(fullest_connection)
         if closed_connections:
             self._warn_once_a_minute(
@@ -291,7 +303,7 @@ class ConnectionGuard:
     ) -> None:
         """Log one line a minute: a flood must not fill the log as well."""
         now_seconds = asyncio.get_running_loop().time()
-        if now_seconds - self._warned_at >= _WARNING_SECONDS:
+        if now_seconds - self._warned_at >= _SECONDS_BETWEEN_WARNINGS:
             self._warned_at = now_seconds
             log_fields = {
                 "client_ip": connection.client_address,
@@ -310,8 +322,8 @@ def _abort_connections(open_connections: Iterable["GuardedProtocol"]) -> None:
 class GuardedProtocol(H11Protocol):
     """Uvicorn's HTTP protocol on a connection that a guard knows."""
 
-    def __init__(self, connection_guard: ConnectionGuard, **server: Any) -> None:
-        super().__init__(**server)
+    def __init__(self, connection_guard: ConnectionGuard, **uvicorn_options: Any) -> None:
+        super().__init__(**uvicorn_options)
         self.client_address = "unknown"
         self.body_bytes = 0
         """Bytes that came since the headers of the request were complete."""
@@ -319,7 +331,7 @@ class GuardedProtocol(H11Protocol):
         self._is_lingering = False
 
     @property
-    def is_paused(self) -> bool:
+    def is_reading_paused(self) -> bool:
         """Whether we do not read from the client for the time being."""
         return bool(self.flow.read_paused)
 
@@ -344,8 +356,8 @@ class GuardedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_lingering:
             return
-        is_body = self.conn.their_state is h11.SEND_BODY
-        self.body_bytes = self.body_bytes + len(data) if is_body else 0
+        is_request_body = self.conn.their_state is h11.SEND_BODY
+        self.body_bytes = self.body_bytes + len(data) if is_request_body else 0
         super().data_received(data)
         self._report_state_to_guard()
 
@@ -393,9 +405,9 @@ class GuardedProtocol(H11Protocol):
         unparsed_bytes, _ = self.conn.trailing_data
         if self.conn.their_state is h11.ERROR and len(unparsed_bytes) > _MAX_HEAD_BYTES:
             is_long_url = b"\n" not in unparsed_bytes
-            status = 414 if is_long_url else 431
-            long_part = "The address" if is_long_url else "The headers"
-            self._answer_and_close(status, f"{long_part} of the request are too long")
+            http_status = 414 if is_long_url else 431
+            too_long_part_name = "The address" if is_long_url else "The headers"
+            self._answer_and_close(http_status, f"{too_long_part_name} of the request are too long")
         else:
             super().send_400_response(msg)
 
@@ -441,9 +453,9 @@ class TlsProtocol(asyncio.Protocol):
     """
 
     def __init__(
-        self, connection_guard: ConnectionGuard, tls_context: ssl.SSLContext, **server: Any
+        self, connection_guard: ConnectionGuard, tls_context: ssl.SSLContext, **uvicorn_options: Any
     ) -> None:
-        self._http_protocol = GuardedProtocol(connection_guard, **server)
+        self._http_protocol = GuardedProtocol(connection_guard, **uvicorn_options)
         self._guard = connection_guard
         self._context = tls_context
         self._early_data = b""

@@ -40,42 +40,40 @@ class Face:
         """
         if not self.can_choose_bases:
             chosen_base_names = ()
-        self.check_bases(chosen_base_names)
-        wanted_base_names = chosen_base_names or self.listed_base_names
-        if ALL_TOOLS_CHOICE in wanted_base_names:
-            return self.tools_by_name.keys()
+        self.check_base_names(chosen_base_names)
+        base_names_to_list = chosen_base_names or self.listed_base_names
+        if ALL_TOOLS_CHOICE in base_names_to_list:
+            return self.tools_and_dialects_by_name.keys()
         # The desk is the first of the bases, and asks all the others.
         desk_base, *other_bases = self.bases
-        listed_base_names = [
+        listed_bases = [
             desk_base,
             *(
                 knowledge_base
                 for knowledge_base in other_bases
-                if knowledge_base.name in wanted_base_names
+                if knowledge_base.name in base_names_to_list
             ),
         ]
         return {
-            base_tool.name
-            for knowledge_base in listed_base_names
-            for base_tool in knowledge_base.tools
+            base_tool.name for knowledge_base in listed_bases for base_tool in knowledge_base.tools
         }
 
-    def check_bases(self, base_names: Iterable[str]) -> None:
+    def check_base_names(self, base_names: Iterable[str]) -> None:
         """Raise InvalidArguments for the name of a base that this face does not have."""
-        known_choices = {
+        known_base_choices = {
             ALL_TOOLS_CHOICE,
             DESK_TOOLS_CHOICE,
             *(knowledge_base.name for knowledge_base in self.bases),
         }
-        if unknown_choices := sorted(set(base_names) - known_choices):
-            choices_text = ", ".join(sorted(known_choices))
+        if unknown_base_choices := sorted(set(base_names) - known_base_choices):
+            choices_text = ", ".join(sorted(known_base_choices))
             refusal_message = (
-                f"there is no base {unknown_choices[0][:50]!r}; choose from {choices_text}"
+                f"there is no base {unknown_base_choices[0][:50]!r}; choose from {choices_text}"
             )
             raise InvalidArguments([{"field": BASES_PARAMETER, "message": refusal_message}])
 
     @property
-    def tools_by_name(self) -> dict[str, tuple[Tool, ErrorDialect]]:
+    def tools_and_dialects_by_name(self) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Every tool by name, sorted, with the dialect in which its errors are rendered."""
         tools_with_dialects = [
             (base_tool, knowledge_base.error_dialect)
@@ -83,13 +81,13 @@ class Face:
             for base_tool in knowledge_base.tools
         ]
         # Sorted, so that a client which caches `tools/list` sees the same listing at every start.
-        tools_by_name = {
+        tools_and_dialects_by_name = {
             base_tool.name: (base_tool, error_dialect)
             for base_tool, error_dialect in sorted(tools_with_dialects, key=_get_tool_sort_key)
         }
-        if len(tools_by_name) < len(tools_with_dialects):
+        if len(tools_and_dialects_by_name) < len(tools_with_dialects):
             raise ValueError(f"Two tools of the face {self.server_name} have the same name")
-        return tools_by_name
+        return tools_and_dialects_by_name
 
 
 def make_face(knowledge_base: KnowledgeBase, url_path: str = "") -> Face:
@@ -148,7 +146,7 @@ def make_faces(
         can_choose_bases=desk_base is not None,
     )
     try:
-        room_face.check_bases(listed_base_names)
+        room_face.check_base_names(listed_base_names)
     except InvalidArguments as error:
         raise InvalidSetting(f"READINGROOM_FACE_TOOLS: {error.summary}") from error
     desk_faces = [

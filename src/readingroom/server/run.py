@@ -110,7 +110,7 @@ def run_server(
     if tls_certificate:
         make_protocol = partial(TlsProtocol, connection_guard, tls_certificate.make_tls_context())
     starting_app = StartingApp(open_app)
-    config = uvicorn.Config(
+    uvicorn_config = uvicorn.Config(
         starting_app,
         # h11 refuses the malformed headers that the 2026-07-28 wire forbids.
         http=cast(type[asyncio.Protocol], make_protocol),
@@ -131,12 +131,12 @@ def run_server(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_GRACE_SECONDS,
     )
-    server = _Server(config, connection_guard)
-    starting_app.stop_server = server.stop_serving
+    uvicorn_server = _Server(uvicorn_config, connection_guard)
+    starting_app.stop_server = uvicorn_server.stop_serving
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         # Uvicorn takes them while it serves; what it leaves to be ended afterwards can wait too.
-        signal.signal(signal_number, server.handle_exit)
-    server.run(sockets=[listener])
+        signal.signal(signal_number, uvicorn_server.handle_exit)
+    uvicorn_server.run(sockets=[listener])
     if starting_app.failure:
         raise starting_app.failure
     # The process ends now: a last garbage collection of all modules would take longest of all.
@@ -146,8 +146,8 @@ def run_server(
 class _Server(uvicorn.Server):
     """Uvicorn, but a signal is not a failure: the process exits with 0."""
 
-    def __init__(self, config: uvicorn.Config, connection_guard: ConnectionGuard) -> None:
-        super().__init__(config)
+    def __init__(self, uvicorn_config: uvicorn.Config, connection_guard: ConnectionGuard) -> None:
+        super().__init__(uvicorn_config)
         self._guard = connection_guard
 
     def stop_serving(self) -> None:
@@ -162,7 +162,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Uvicorn does not know those whose TLS handshake has not ended, and would wait for them.
-        self._guard.abort_half_open()
+        self._guard.abort_half_open_connections()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -31,16 +31,20 @@ async def serve_stdio(knowledge_base: KnowledgeBase, is_sample: bool = False) ->
         with anyio.move_on_after(_ANSWER_GRACE_SECONDS):
             await unanswered_requests.wait_until_answered()
 
-    def record_answer(mcp_message: Any) -> None:
+    def record_incoming_message(mcp_message: Any) -> None:
         if isinstance(mcp_message, Exception):
             # The SDK passes over it in silence, and a client's author would wonder.
             logger.debug("a line on standard input is no JSON-RPC message and was passed over")
         else:
-            unanswered_requests.record_incoming(mcp_message)
+            unanswered_requests.record_incoming_message(mcp_message)
 
     async with knowledge_base.lifespan(), stdio_server() as (incoming_stream, outgoing_stream):
-        request_stream = WatchedReceiveStream(incoming_stream, record_answer, wait_for_answers)
-        response_stream = WatchedSendStream(outgoing_stream, unanswered_requests.record_outgoing)
+        request_stream = WatchedReceiveStream(
+            incoming_stream, record_incoming_message, wait_for_answers
+        )
+        response_stream = WatchedSendStream(
+            outgoing_stream, unanswered_requests.record_outgoing_message
+        )
         await mcp_server.run(
             request_stream, response_stream, mcp_server.create_initialization_options()
         )

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from readingroom.core.arrays import Floats, np
-from readingroom.core.filters import Condition, Filter, In, Metadata, Range, Value, flatten_filter
+from readingroom.core.filters import (
+    Condition,
+    Filter,
+    In,
+    Metadata,
+    Range,
+    Scalar,
+    flatten_filter,
+)
 from readingroom.core.imports import pause_garbage_collection
 from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
 from readingroom.storage.lock import FolderLock
@@ -287,7 +295,7 @@ def format_numbers(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def parse_numbers(numbers_text: Value) -> tuple[int, ...]:
+def parse_numbers(numbers_text: Scalar) -> tuple[int, ...]:
     """Return the numbers that `format_numbers` wrote."""
     return tuple(int(number_text) for number_text in str(numbers_text).split(",") if number_text)
 

@@ -66,10 +66,11 @@ CREATE TABLE IF NOT EXISTS worker_keys (
     created_at TEXT NOT NULL
 ) STRICT
 """
+KEYS_LEFT_MESSAGE = "There are keys: revoke them first, and then open the room"
 _HAS_SECRET_SQL = "SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"
-_CLOSED = 1
-# In the file's header, where no table changes: revoking the last key does not open the room.
-_MARK_CLOSED_SQL = f"PRAGMA user_version = {_CLOSED}"
+# It has a row once there was a key with a secret: revoking the last one does not open the room.
+_CLOSED_TABLE_SQL = "CREATE TABLE IF NOT EXISTS room_closed (mark INTEGER PRIMARY KEY) STRICT"
+_MARK_CLOSED_SQL = "INSERT OR IGNORE INTO room_closed VALUES (1)"
 _SUBJECT_INDEX_SQL = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
 
 # OpenID Connect allows no longer one.
@@ -266,7 +267,7 @@ class KeyRing:
 
     def is_closed(self) -> bool:
         """Return whether a key is asked for: there is one, or was one, and nobody reopened it."""
-        return self.has_keys() or self._query_keys_file("PRAGMA user_version") == [(_CLOSED,)]
+        return self.has_keys() or bool(self._query_keys_file("SELECT 1 FROM room_closed"))
 
     def close_room(self) -> None:
         """Ask for a key from now on, also when there is none."""
@@ -276,10 +277,10 @@ class KeyRing:
     def reopen_room(self) -> None:
         """Let a server that starts from now on be open. Raise `KeyExists` while there are keys."""
         if self.has_keys():
-            raise make_keys_left_error()
+            raise KeyExists(KEYS_LEFT_MESSAGE)
         if self.path.exists():
             with self._open_writer() as db:
-                db.execute("PRAGMA user_version = 0")  # as it is in a new file
+                db.execute("DELETE FROM room_closed")
 
     @contextmanager
     def _open_writer(self) -> Iterator[Database]:
@@ -398,11 +399,6 @@ class WorkerKeys:
             return db.execute(sql, sql_values).fetchall()
 
 
-def make_keys_left_error() -> KeyExists:
-    """Return the error for opening a room that has keys."""
-    return KeyExists("There are keys: revoke them first, and then open the room")
-
-
 def check_key_name(key_name: str) -> None:
     """Raise `InvalidKeyName` for what cannot name a key."""
     if not _is_valid_key_name(key_name):
@@ -416,6 +412,7 @@ def _create_keys_table(db: Database) -> None:
     """Create the table, and add the columns that an older one does not have."""
     db.execute(_SCHEMA_SQL)
     db.execute(_OPERATORS_SCHEMA_SQL)
+    db.execute(_CLOSED_TABLE_SQL)
     if _list_missing_column_names(db):
         with db.transaction():
             # Read again: another process may have added them before the transaction began.
@@ -461,7 +458,11 @@ def _read_untrusted_rows(keys_path: Path) -> list[KeyRow]:
 
 def _was_untrusted_file_closed(keys_path: Path) -> bool:
     with closing(open_untrusted(keys_path)) as db:
-        return bool(db.execute("PRAGMA user_version").fetchone()[0] == _CLOSED)
+        has_mark_sql = "SELECT 1 FROM sqlite_master WHERE name = 'room_closed'"
+        return bool(
+            db.execute(has_mark_sql).fetchone()
+            and db.execute("SELECT 1 FROM room_closed").fetchone()
+        )
 
 
 def _is_valid_key_row(

@@ -24,7 +24,7 @@ class Asset:
     """With a digest of its content, so that browsers may keep it for good."""
     media_type: str
     content: bytes
-    compressed: bytes
+    compressed_content: bytes
     """The same with gzip."""
 
 
@@ -62,5 +62,5 @@ def _load_asset(asset_path: Path) -> Asset:
         address=f"{ASSET_PREFIX}{content_digest}/{asset_path.name}",
         media_type=_MEDIA_TYPE_BY_SUFFIX[asset_path.suffix],
         content=content_bytes,
-        compressed=gzip.compress(content_bytes, mtime=0),
+        compressed_content=gzip.compress(content_bytes, mtime=0),
     )

@@ -69,16 +69,16 @@ def draw_bars(chart_bars: Sequence[ChartBar], finding: str, headers: tuple[str, 
     largest_value = max((chart_bar.value for chart_bar in chart_bars), default=0) or 1
     label_width = measure_labels([chart_bar.label for chart_bar in chart_bars])
     # The number behind the longest bar needs its place too.
-    bar_space = _CHART_WIDTH - label_width - 80
+    max_bar_width = _CHART_WIDTH - label_width - 80
     shapes = []
     for bar_index, chart_bar in enumerate(chart_bars):
         top = bar_index * _ROW_HEIGHT + 6
-        bar_width = max(_MIN_BAR_WIDTH, bar_space * chart_bar.value / largest_value)
-        bar_name = f"{chart_bar.label}: {_format_number(chart_bar.value)}"
+        bar_width = max(_MIN_BAR_WIDTH, max_bar_width * chart_bar.value / largest_value)
+        bar_title = f"{chart_bar.label}: {_format_number(chart_bar.value)}"
         shapes.append(make_label(chart_bar.label, top))
         shapes.append(
             wrap_in_link(
-                make_rect("bar", label_width, top, bar_width, bar_name), chart_bar.href, bar_name
+                make_rect("bar", label_width, top, bar_width, bar_title), chart_bar.href, bar_title
             )
         )
         shapes.append(
@@ -148,7 +148,7 @@ def draw_gantt(
             if earlier_span.end and (later_span.start - earlier_span.end).days > 1:
                 shapes.append(time_scale.draw_gap(earlier_span.end, later_span.start, top))
         shapes.extend(time_scale.draw_span(gantt_span, top) for gantt_span in gantt_spans)
-    shapes.append(time_scale.draw_day(marked_day, floor_y))
+    shapes.append(time_scale.draw_marked_day(marked_day, floor_y))
     table_rows = tuple(
         (
             ChartCell(chart_row.label, chart_row.href),
@@ -187,12 +187,12 @@ class _TimeScale:
             *(gantt_span.end for gantt_span in gantt_spans if gantt_span.end),
         ]
         # One odd date must not press all the others into a line: it is drawn at the edge.
-        usual_days = [
+        days_near_marked_day = [
             chart_day
             for chart_day in all_days
             if abs(chart_day.year - marked_day.year) <= _MAX_YEARS_AWAY
         ]
-        first_day, last_day = min(usual_days), max(usual_days)
+        first_day, last_day = min(days_near_marked_day), max(days_near_marked_day)
         margin_days = max(60, (last_day - first_day).days // 25)
         # A day before the year 1 or after 9999 is none.
         left_ordinal = max(dt.date.min.toordinal(), first_day.toordinal() - margin_days)
@@ -204,8 +204,8 @@ class _TimeScale:
     def compute_x(self, placed_day: dt.date) -> float:
         shown_day = min(max(placed_day, self.first_day), self.last_day)
         day_count = max(1, (self.last_day - self.first_day).days)
-        share_of_span = (shown_day - self.first_day).days / day_count
-        return self.label_width + share_of_span * (_CHART_WIDTH - self.label_width - 8)
+        share_of_scale = (shown_day - self.first_day).days / day_count
+        return self.label_width + share_of_scale * (_CHART_WIDTH - self.label_width - 8)
 
     def draw_axis(
         self, floor_y: float, make_day_address: Callable[[dt.date], str] | None
@@ -235,20 +235,20 @@ class _TimeScale:
             f"from {gantt_span.start}" if gantt_span.open_end_label else f"since {gantt_span.start}"
         )
         period_text = f"{gantt_span.start} to {gantt_span.end}" if gantt_span.end else open_period
-        span_name = f"{gantt_span.label}, {gantt_span.note or gantt_span.status}, {period_text}"
+        span_title = f"{gantt_span.label}, {gantt_span.note or gantt_span.status}, {period_text}"
         bar_width = max(_MIN_BAR_WIDTH, right - left - 1)
         return wrap_in_link(
-            make_rect(f"span {gantt_span.status}", left, top, bar_width, span_name),
+            make_rect(f"span {gantt_span.status}", left, top, bar_width, span_title),
             gantt_span.href,
-            span_name,
+            span_title,
         )
 
     def draw_gap(self, last_day_before: dt.date, first_day_after: dt.date, top: float) -> Markup:
         left, right = self.compute_x(last_day_before), self.compute_x(first_day_after)
-        gap_name = f"Nothing in force after {last_day_before} until {first_day_after}"
-        return make_rect("gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), gap_name, 12)
+        gap_title = f"Nothing in force after {last_day_before} until {first_day_after}"
+        return make_rect("gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), gap_title, 12)
 
-    def draw_day(self, marked_day: dt.date, floor_y: float) -> Markup:
+    def draw_marked_day(self, marked_day: dt.date, floor_y: float) -> Markup:
         left = self.compute_x(marked_day)
         # Near the right edge the words would leave the drawing.
         is_near_end = left > _CHART_WIDTH - 60
@@ -289,17 +289,17 @@ def draw_histogram(time_bins: Sequence[TimeBin], finding: str, headers: tuple[st
             if time_bin.count == 0
             else max(_MIN_BAR_WIDTH, 108 * time_bin.count / largest_count)
         )
-        bar_name = f"{time_bin.label}: {_format_number(time_bin.count)}"
+        bar_title = f"{time_bin.label}: {_format_number(time_bin.count)}"
         bar_class = "bar chosen" if time_bin.is_chosen else "bar"
         bar_shape = make_rect(
             bar_class,
             bar_left,
             floor_y - bar_height,
             max(1.0, slot_width - 2),
-            bar_name,
+            bar_title,
             bar_height,
         )
-        shapes.append(wrap_in_link(bar_shape, time_bin.href if time_bin.count else None, bar_name))
+        shapes.append(wrap_in_link(bar_shape, time_bin.href if time_bin.count else None, bar_title))
         if bin_index % label_step == 0:
             shapes.append(make_text(shorten_label(time_bin.label), bar_left, floor_y + 17))
     table_rows = tuple(
@@ -333,7 +333,7 @@ def draw_stacked(
         or 1
     )
     label_width = measure_labels([chart_row.label for chart_row in chart_rows])
-    bar_space = _CHART_WIDTH - label_width - 60
+    max_bar_width = _CHART_WIDTH - label_width - 60
     height = _AXIS_HEIGHT + len(chart_rows) * _ROW_HEIGHT + 10
     shapes = [_draw_legend(part_names, label_width)]
     for row_index, chart_row in enumerate(chart_rows):
@@ -343,7 +343,7 @@ def draw_stacked(
         for part_index, (part_name, part_count) in enumerate(
             zip(part_names, chart_row.counts, strict=True)
         ):
-            part_width = bar_space * part_count / largest_sum
+            part_width = max_bar_width * part_count / largest_sum
             if part_count:
                 part_title = f"{chart_row.label}, {part_name}: {_format_number(part_count)}"
                 shapes.append(
@@ -359,7 +359,7 @@ def draw_stacked(
             left += part_width
         shapes.append(make_text(_format_number(sum(chart_row.counts)), left + 6, top + 14))
     if threshold_count:
-        left = label_width + bar_space * threshold_count / largest_sum
+        left = label_width + max_bar_width * threshold_count / largest_sum
         shapes.append(make_line("day", left, _AXIS_HEIGHT, left, height))
     table_rows = tuple(
         (
@@ -395,12 +395,12 @@ def draw_sparkline(point_values: Sequence[float], finding: str, headers: tuple[s
         f"{height - 3 - (height - 6) * point_value / largest_value:.1f}"
         for point_index, point_value in enumerate(point_values)
     )
-    shape = Markup(f'<polyline class="spark" points="{points_text}"/>')
+    polyline_markup = Markup(f'<polyline class="spark" points="{points_text}"/>')
     table_rows = tuple(
         (ChartCell(str(point_index)), ChartCell(_format_number(point_value)))
         for point_index, point_value in enumerate(point_values)
     )
-    return Chart(make_svg([shape], width, height, finding), finding, headers, table_rows)
+    return Chart(make_svg([polyline_markup], width, height, finding), finding, headers, table_rows)
 
 
 # --- a time beside others ---
@@ -432,8 +432,8 @@ def draw_period_bar(
     ]
     if marked_day:
         shapes.append(make_line("day", compute_x(marked_day), 0, compute_x(marked_day), height))
-    drawing = Markup("").join(shapes)
-    return Markup(f'<svg width="{width}" height="{height}" aria-hidden="true">{drawing}</svg>')
+    svg_body = Markup("").join(shapes)
+    return Markup(f'<svg width="{width}" height="{height}" aria-hidden="true">{svg_body}</svg>')
 
 
 # --- graph ---
@@ -453,24 +453,24 @@ def draw_link_graph(centre_label: str, graph_edges: Sequence[GraphEdge], finding
     """Return a record with its links of one hop: a column to the right, grouped by kind."""
     ordered_edges = sorted(graph_edges, key=lambda graph_edge: (graph_edge.kind, graph_edge.label))
     height = max(120, len(ordered_edges) * _ROW_HEIGHT + 20)
-    centre_y, record_left = height / 2, 480
+    centre_y, record_x = height / 2, 480
     shapes = []
     for edge_index, graph_edge in enumerate(ordered_edges):
-        line_top = edge_index * _ROW_HEIGHT + 24.0
+        edge_y = edge_index * _ROW_HEIGHT + 24.0
         curve_path = (
-            f"M 190 {centre_y:.0f} C 300 {centre_y:.0f}, 300 {line_top:.0f}, 350 {line_top:.0f}"
+            f"M 190 {centre_y:.0f} C 300 {centre_y:.0f}, 300 {edge_y:.0f}, 350 {edge_y:.0f}"
         )
         shapes.append(Markup(f'<path class="edge" d="{curve_path}"/>'))
-        shapes.append(make_text(shorten_label(graph_edge.kind), 356, line_top + 4, "kind"))
+        shapes.append(make_text(shorten_label(graph_edge.kind), 356, edge_y + 4, "kind"))
         shapes.append(
             Markup(
-                f'<circle class="node" cx="{record_left}" cy="{line_top}" r="5">'
+                f'<circle class="node" cx="{record_x}" cy="{edge_y}" r="5">'
                 f"<title>{escape(graph_edge.evidence)}</title></circle>"
             )
         )
         shapes.append(
             wrap_in_link(
-                make_text(shorten_label(graph_edge.label, 60), record_left + 12, line_top + 4),
+                make_text(shorten_label(graph_edge.label, 60), record_x + 12, edge_y + 4),
                 graph_edge.href,
             )
         )

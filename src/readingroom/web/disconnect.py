@@ -22,22 +22,22 @@ async def run_while_connected(
     body has been read before.
     """
     finished_results: list[Result] = []
-    request_error: Exception | None = None
+    answer_error: Exception | None = None
 
-    async def wait_for_departure() -> None:
+    async def wait_for_disconnect() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
         task_group.cancel_scope.cancel()
 
     async with anyio.create_task_group() as task_group:
-        task_group.start_soon(wait_for_departure)
+        task_group.start_soon(wait_for_disconnect)
         try:
             finished_results.append(await compute_answer())
         except Exception as error:
-            request_error = error  # raised below: the task group would wrap it
+            answer_error = error  # raised below: the task group would wrap it
         task_group.cancel_scope.cancel()
-    if request_error is not None:
-        raise request_error
+    if answer_error is not None:
+        raise answer_error
     if not finished_results:
         raise HTTPException(CALLER_LEFT_STATUS, "The caller left before the answer was there")
     return finished_results[0]

@@ -34,11 +34,13 @@ def fill_form(
     form_values: Mapping[str, str], stored_values: Mapping[str, Any], *, is_form_refused: bool
 ) -> dict[str, FormField]:
     """Return the fields of a form by their names; one that was refused keeps what was typed."""
-    typed_values = _find_changed_fields(form_values, stored_values) if is_form_refused else {}
+    typed_text_by_field_name = (
+        _find_changed_fields(form_values, stored_values) if is_form_refused else {}
+    )
     form_fields = {}
     for field_name, stored_value in stored_values.items():
         stored_text = _format_stored_value(stored_value)
-        field_text = typed_values.get(field_name, stored_text)
+        field_text = typed_text_by_field_name.get(field_name, stored_text)
         form_fields[field_name] = FormField(field_name, stored_text, field_text)
     return form_fields
 
@@ -50,9 +52,9 @@ def read_changed_fields(
 
     Raise `RecordChanged` where somebody else has written something else to one of them since.
     """
-    new_text_by_field = _find_changed_fields(form_values, stored_values)
+    new_text_by_field_name = _find_changed_fields(form_values, stored_values)
     field_problems = []
-    for field_name, typed_text in new_text_by_field.items():
+    for field_name, typed_text in new_text_by_field_name.items():
         stored_text = _normalise_line_ends(_format_stored_value(stored_values[field_name]))
         shown_text = form_values.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
         if shown_text is not None and stored_text not in (
@@ -64,14 +66,14 @@ def read_changed_fields(
             )
     if field_problems:
         raise RecordChanged(field_problems)
-    return new_text_by_field
+    return new_text_by_field_name
 
 
 def _find_changed_fields(
     form_values: Mapping[str, str], field_names: Iterable[str]
 ) -> dict[str, str]:
     """Return what was typed; a field of which nobody says what it showed counts as changed."""
-    new_text_by_field = {}
+    new_text_by_field_name = {}
     for field_name in field_names:
         shown_text = form_values.get(f"{_SHOWN_VALUE_PREFIX}{field_name}")
         typed_text = form_values.get(field_name)
@@ -79,8 +81,8 @@ def _find_changed_fields(
             shown_text is None
             or _normalise_line_ends(shown_text) != _normalise_line_ends(typed_text)
         ):
-            new_text_by_field[field_name] = typed_text.strip()
-    return new_text_by_field
+            new_text_by_field_name[field_name] = typed_text.strip()
+    return new_text_by_field_name
 
 
 def _format_stored_value(stored_value: Any) -> str:

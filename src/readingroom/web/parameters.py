@@ -41,22 +41,22 @@ def _list_parameter_names(parameter_name: str, type_annotation: Any) -> Iterable
     return (parameter_name,)
 
 
-def _raise_for_unknown_parameters(request: Request, known_names: Sequence[str]) -> None:
+def _raise_for_unknown_parameters(request: Request, known_parameter_names: Sequence[str]) -> None:
     problem_message = (
-        f"unknown; this takes {', '.join(known_names)}"
-        if known_names
+        f"unknown; this takes {', '.join(known_parameter_names)}"
+        if known_parameter_names
         else "unknown; this takes none"
     )
-    unknown_names = [
+    unknown_parameter_names = [
         parameter_name
         for parameter_name in request.query_params
-        if parameter_name not in known_names
+        if parameter_name not in known_parameter_names
     ]
-    if unknown_names:
+    if unknown_parameter_names:
         # Cut: the answer repeats what the caller wrote.
         raise InvalidRequest(
             [
                 {"field": parameter_name[:100], "message": problem_message}
-                for parameter_name in unknown_names[:20]
+                for parameter_name in unknown_parameter_names[:20]
             ]
         )

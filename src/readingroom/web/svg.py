@@ -11,23 +11,23 @@ LETTER_WIDTH = 7.4
 _MAX_LABEL_CHARS = 36
 
 
-def make_svg(shapes: Sequence[Markup], width: float, height: float, picture_name: str) -> Markup:
+def make_svg(shapes: Sequence[Markup], width: float, height: float, accessible_name: str) -> Markup:
     """Return the shapes as one picture, named by what it shows."""
-    drawing = Markup("").join(shapes)
+    shapes_markup = Markup("").join(shapes)
     # Links inside something that is named an image could not be reached by a screen reader.
-    aria_role = "group" if "<a " in drawing else "img"
+    aria_role = "group" if "<a " in shapes_markup else "img"
     return Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" role="{aria_role}" '
-        f'aria-label="{escape(picture_name)}" '
-        f'width="{width:.0f}" height="{height:.0f}">{drawing}</svg>'
+        f'aria-label="{escape(accessible_name)}" '
+        f'width="{width:.0f}" height="{height:.0f}">{shapes_markup}</svg>'
     )
 
 
-def wrap_in_link(shape: Markup, href: str | None, link_name: str | None = None) -> Markup:
-    """Return a shape as a link; `link_name` says where it leads, unless the shape is words."""
+def wrap_in_link(shape: Markup, href: str | None, link_description: str | None = None) -> Markup:
+    """Return a shape as a link; `link_description` says where to, unless the shape is words."""
     if href is None:
         return shape
-    aria_label = f' aria-label="{escape(link_name)}"' if link_name is not None else ""
+    aria_label = f' aria-label="{escape(link_description)}"' if link_description is not None else ""
     return Markup(f'<a href="{escape(href)}"{aria_label}>{shape}</a>')
 
 
@@ -62,8 +62,10 @@ def make_text(shown_text: str, left: float, baseline_y: float, css_class: str = 
 
 def measure_labels(label_texts: Sequence[str]) -> float:
     """Return the width that the longest label takes: on a phone, every pixel of it hides a bar."""
-    longest_chars = max((len(shorten_label(label_text)) for label_text in label_texts), default=0)
-    return min(_MAX_LABEL_WIDTH, max(_MIN_LABEL_WIDTH, 12 + LETTER_WIDTH * longest_chars))
+    longest_label_chars = max(
+        (len(shorten_label(label_text)) for label_text in label_texts), default=0
+    )
+    return min(_MAX_LABEL_WIDTH, max(_MIN_LABEL_WIDTH, 12 + LETTER_WIDTH * longest_label_chars))
 
 
 def make_label(label_text: str, top: float) -> Markup:

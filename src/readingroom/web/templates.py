@@ -112,16 +112,16 @@ def join_broken_lines(passage: str) -> str:
     """
     passage_lines = passage.split("\n")
     joined_lines = passage_lines[:1]
-    for previous_line, line in pairwise(passage_lines):
-        is_broken = (
+    for previous_line, passage_line in pairwise(passage_lines):
+        is_line_broken = (
             len(previous_line) >= _MIN_FULL_LINE_CHARS
-            and line.strip()
-            and "|" not in previous_line + line
+            and passage_line.strip()
+            and "|" not in previous_line + passage_line
         )
-        if is_broken:
-            joined_lines[-1] = f"{joined_lines[-1].rstrip()} {line.lstrip()}"
+        if is_line_broken:
+            joined_lines[-1] = f"{joined_lines[-1].rstrip()} {passage_line.lstrip()}"
         else:
-            joined_lines.append(line)
+            joined_lines.append(passage_line)
     return "\n".join(joined_lines)
 
 
@@ -152,7 +152,7 @@ def _show_direction_controls(template_value: Any) -> Any:
     ):
         return template_value
     shown_text = _DIRECTION_CONTROLS_PATTERN.sub(
-        lambda match: f"[U+{ord(match[0]):04X}]", template_value
+        lambda control_match: f"[U+{ord(control_match[0]):04X}]", template_value
     )
     return Markup(shown_text) if isinstance(template_value, Markup) else shown_text
 

@@ -19,14 +19,14 @@ from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from readingroom.core.errors import FileTooLarge, InvalidRequest
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.core.work_slots import WorkSlots
 from readingroom.web.disconnect import CALLER_LEFT_STATUS
 
 logger = logging.getLogger(__name__)
 
 _FORM_OVERHEAD_BYTES = 64 * 1024  # for the other fields and the boundaries around the file
-_MAX_FIELDS = 20
+_MAX_UPLOAD_FIELDS = 20
 _MAX_PAGE_FIELDS = 2000
 _MAX_PAGE_FILES = 200
 """Files in one form of a page: the documents of a large application."""
@@ -75,7 +75,7 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise _make_missing_file_error()
     spool_path.parent.mkdir(parents=True, exist_ok=True)
-    async with _UPLOAD_SLOTS.hold_slot(current_caller.get()):
+    async with _UPLOAD_SLOTS.hold_slot(current_caller_id.get()):
         with spool_path.open("wb") as spool_file:
             upload_form = await _parse_multipart_form(request, lambda: spool_file, max_bytes)
     uploaded_file = upload_form.get("file")
@@ -99,9 +99,9 @@ class PageForm:
 
 
 async def receive_form(
-    request: Request, make_path: Callable[[], Path], max_file_bytes: int, max_field_bytes: int
+    request: Request, make_spool_path: Callable[[], Path], max_file_bytes: int, max_field_bytes: int
 ) -> PageForm:
-    """Return the fields of a form, and its files, each written to a path that `make_path` makes.
+    """Return the fields of a form, and its files, each written to a path of `make_spool_path`.
 
     No file is left behind when this raises: `FileTooLarge` for files that are too large together,
     and `HTTPException` for what is no form.
@@ -125,19 +125,19 @@ async def receive_form(
     if not content_type.startswith("multipart/form-data"):
         raise HTTPException(415, "This page takes forms, and nothing else")
     spool_paths: list[Path] = []
-    with ExitStack() as spool_stack:
+    with ExitStack() as open_files_stack:
 
         def open_spool() -> IO[bytes]:
-            spool_path = make_path()
+            spool_path = make_spool_path()
             spool_path.parent.mkdir(parents=True, exist_ok=True)
             spool_paths.append(spool_path)
-            return spool_stack.enter_context(spool_path.open("wb"))
+            return open_files_stack.enter_context(spool_path.open("wb"))
 
         try:
-            async with _UPLOAD_SLOTS.hold_slot(current_caller.get()):
-                max_files = _MAX_PAGE_FILES if max_file_bytes else 0
+            async with _UPLOAD_SLOTS.hold_slot(current_caller_id.get()):
+                max_file_count = _MAX_PAGE_FILES if max_file_bytes else 0
                 upload_form = await _parse_multipart_form(
-                    request, open_spool, max_file_bytes, max_files
+                    request, open_spool, max_file_bytes, max_file_count
                 )
         except BaseException:
             for spool_path in spool_paths:
@@ -168,13 +168,13 @@ def _collect_form(upload_form: FormData, spool_paths: Sequence[Path]) -> PageFor
         for _, field_value in upload_form.multi_items()
         if isinstance(field_value, UploadFile)
     ]
-    named_files = []
+    names_and_spool_paths = []
     for uploaded_file, spool_path in zip(uploaded_files, spool_paths, strict=True):
         if uploaded_file.filename:
-            named_files.append((uploaded_file.filename, spool_path))
+            names_and_spool_paths.append((uploaded_file.filename, spool_path))
         else:
             spool_path.unlink(missing_ok=True)
-    return PageForm(text_fields, named_files)
+    return PageForm(text_fields, names_and_spool_paths)
 
 
 class _SpoolingParser(MultiPartParser):
@@ -194,14 +194,17 @@ class _SpoolingParser(MultiPartParser):
 
 
 async def _parse_multipart_form(
-    request: Request, open_spool: Callable[[], IO[bytes]], max_bytes: int, max_files: int = 1
+    request: Request, open_spool: Callable[[], IO[bytes]], max_bytes: int, max_file_count: int = 1
 ) -> FormData:
     # Counted as it arrives: Content-Length may be missing, or wrong.
     limited_request = Request(request.scope, _make_limited_receive(request, max_bytes))
     _check_charset(request)
     # A form may otherwise have parts without end.
     form_parser = _SpoolingParser(
-        request.headers, limited_request.stream(), max_files=max_files, max_fields=_MAX_FIELDS
+        request.headers,
+        limited_request.stream(),
+        max_files=max_file_count,
+        max_fields=_MAX_UPLOAD_FIELDS,
     )
     form_parser.open_spool = open_spool
     try:
@@ -224,22 +227,22 @@ def _make_limited_receive(request: Request, max_bytes: int) -> Receive:
     """Return the request's `receive` that fails when the body is too large, stalls, is broken off,
     or must give way because it is slow and others wait.
     """
-    received_bytes = 0
-    began_at = anyio.current_time()
+    received_byte_count = 0
+    upload_began_at = anyio.current_time()
 
     async def receive() -> Message:
-        nonlocal received_bytes
-        asked_at = anyio.current_time()
+        nonlocal received_byte_count
+        receive_called_at = anyio.current_time()
         while True:
-            elapsed_seconds = anyio.current_time() - began_at
-            is_slow = received_bytes < elapsed_seconds * _MIN_BYTES_PER_SECOND
+            elapsed_seconds = anyio.current_time() - upload_began_at
+            is_upload_slow = received_byte_count < elapsed_seconds * _MIN_BYTES_PER_SECOND
             if (
                 elapsed_seconds > _SLOW_START_GRACE_SECONDS
-                and is_slow
+                and is_upload_slow
                 and _UPLOAD_SLOTS.has_waiting_callers
             ):
                 raise HTTPException(408, "The upload is slow, and others wait; send it again later")
-            if anyio.current_time() - asked_at > _MAX_SILENT_SECONDS:
+            if anyio.current_time() - receive_called_at > _MAX_SILENT_SECONDS:
                 raise HTTPException(408, "The upload stalled; send it again")
             with anyio.move_on_after(_SECONDS_BETWEEN_CHECKS):
                 asgi_message = await request.receive()
@@ -247,8 +250,8 @@ def _make_limited_receive(request: Request, max_bytes: int) -> Receive:
         if asgi_message["type"] == "http.disconnect":
             logger.info("the sender of a form left before all of it had arrived")
             raise HTTPException(CALLER_LEFT_STATUS, "The caller left before the form had arrived")
-        received_bytes += len(asgi_message.get("body", b""))
-        if received_bytes > max_bytes + _FORM_OVERHEAD_BYTES:
+        received_byte_count += len(asgi_message.get("body", b""))
+        if received_byte_count > max_bytes + _FORM_OVERHEAD_BYTES:
             raise FileTooLarge(f"The file is larger than {max_bytes // 2**20} MB")
         return asgi_message
 

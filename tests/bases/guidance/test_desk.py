@@ -76,7 +76,7 @@ async def test_what_the_desk_tells_of_guidance_that_fails_is_attributed(
 
 @requirement("guidance:attribution", "guidance:disclaimer")
 async def test_a_note_on_guidance_that_is_down_is_attributed(upstream: Upstream) -> None:
-    upstream.emulator.fault = failing(403)  # refused at once, without another try
+    upstream.emulator.apply_fault = failing(403)  # refused at once, without another try
     try:
         async with connect_to_desk(upstream) as client:
             found = read_body(await client.call_tool("search", {"query": "a question never asked"}))

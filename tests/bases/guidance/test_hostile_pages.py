@@ -197,7 +197,7 @@ async def test_what_leads_to_no_page_is_named_and_not_linked(
     async def answer_with_target(request: Request, response: Response) -> Response:
         return JSONResponse({"total": 1, "results": [{"title": "A hit", "link": target}]})
 
-    upstream.emulator.fault = answer_with_target
+    upstream.emulator.apply_fault = answer_with_target
     async with rigged(upstream.url) as rig:
         question = SearchGuidance(query="x", filters={}, page=1, page_size=10, order="relevance")
         assert (await rig.service.search(question, rig.context())).results == []

@@ -27,7 +27,8 @@ from readingroom.bases.guidance.offline.passages import cut_passages
 from readingroom.bases.guidance.offline.sync import RESULTS_PER_LIST_PAGE, GuidanceSync, SyncSummary
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.core.progress import no_progress
-from readingroom.demo.govuk import ApplyFault, ContentItem, make_sample_items
+from readingroom.demo.govuk import ApplyFault, make_sample_content_items
+from readingroom.demo.govuk_search import ContentItem
 from readingroom.net.errors import UpstreamUnavailable
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
@@ -56,7 +57,7 @@ def make_items(count: int, originals: list[ContentItem] | None = None) -> dict[s
     """Return pages varied from the sample's, or from others, each of another day."""
     readable = originals or [
         item
-        for item in make_sample_items().values()
+        for item in make_sample_content_items().values()
         if item["schema_name"] in ("detailed_guide", "answer", "news_article")
         and not item.get("withdrawn_notice")
         and item["links"]["organisations"][0]["base_path"].endswith("/charity-commission")
@@ -172,9 +173,9 @@ async def check_first_sync(upstream: Upstream, folder: Path, stored_count: int =
             return JSONResponse({}, 429, {"Retry-After": "2"})
         return response
 
-    upstream.emulator.fault = refuse_some
+    upstream.emulator.apply_fault = refuse_some
     summary = await synchronize(upstream.url, folder, clock)
-    upstream.emulator.fault = None
+    upstream.emulator.apply_fault = None
 
     paths = set(upstream.emulator.items)
     assert summary.fetched == len(paths) - stored_count
@@ -207,7 +208,7 @@ async def check_second_sync(upstream: Upstream, folder: Path) -> None:
     items[withdrawn]["withdrawn_notice"] = {"explanation": "<p>Old.</p>", "withdrawn_at": "2026"}
     del items[gone]
     items[new] = {**copy.deepcopy(items[changed]), "base_path": new}
-    upstream.emulator.seen.clear()
+    upstream.emulator.seen_requests.clear()
 
     summary = await synchronize(upstream.url, folder)
 
@@ -219,7 +220,7 @@ async def check_second_sync(upstream: Upstream, folder: Path) -> None:
     assert stored
     assert stored.is_withdrawn
     assert library.read_page(gone) is None
-    upstream.emulator.seen.clear()
+    upstream.emulator.seen_requests.clear()
     assert (await synchronize(upstream.url, folder)).fetched == 0
     assert count_content_requests(upstream) == {}
 
@@ -229,11 +230,13 @@ async def test_asked_for_everything_it_asks_conditionally(
 ) -> None:
     await synchronize(upstream.url, tmp_path)
     upstream.emulator.items["/guidance/page-9"]["title"] = "Changed without a new date"
-    upstream.emulator.seen.clear()
+    upstream.emulator.seen_requests.clear()
     summary = await synchronize(upstream.url, tmp_path, checks_every_page=True)
     assert summary.fetched == 1
     assert summary.unchanged == len(upstream.emulator.items) - 1
-    requests = [seen for seen in upstream.emulator.seen if seen.path.startswith("/api/content")]
+    requests = [
+        seen for seen in upstream.emulator.seen_requests if seen.path.startswith("/api/content")
+    ]
     assert all(seen.headers.get("if-none-match") for seen in requests)
 
 
@@ -252,7 +255,7 @@ async def test_a_sync_that_is_killed_goes_on_where_it_stopped(
     assert summary.fetched == len(upstream.emulator.items) - stored
     # The one that was under way is asked for again, and no other.
     assert sum(count_content_requests(upstream).values()) == len(upstream.emulator.items) + 1
-    listings = [seen for seen in upstream.emulator.seen if seen.path == "/api/search.json"]
+    listings = [seen for seen in upstream.emulator.seen_requests if seen.path == "/api/search.json"]
     assert len(listings) == 2
 
 
@@ -269,7 +272,7 @@ def kill_while_fetching(upstream: Upstream, data_folder: Path, page_number: int)
             await anyio.to_thread.run_sync(may_answer.wait)
         return response
 
-    upstream.emulator.fault = hang_at_the_page
+    upstream.emulator.apply_fault = hang_at_the_page
     environment = {
         "GOVUK_BASE_URL": upstream.url,
         "READINGROOM_DATA": str(data_folder),
@@ -310,7 +313,7 @@ async def test_pages_that_cannot_be_fetched_or_read_are_skipped_named_and_tried_
     few_pages: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     malformed, refused, failing, unreadable = (f"/guidance/page-{n}" for n in (3, 5, 7, 9))
-    few_pages.emulator.fault = answer_badly(
+    few_pages.emulator.apply_fault = answer_badly(
         {
             malformed: Response(b'{"title": ', media_type="application/json"),
             refused: JSONResponse({}, 422),
@@ -333,9 +336,9 @@ async def test_pages_that_cannot_be_fetched_or_read_are_skipped_named_and_tried_
     assert library.read_status().synced_at is not None
     assert {page.path for page in library.list_pending_pages(10)} == bad_paths
 
-    few_pages.emulator.fault = None
+    few_pages.emulator.apply_fault = None
     monkeypatch.undo()
-    few_pages.emulator.seen.clear()
+    few_pages.emulator.seen_requests.clear()
     summary = await synchronize(few_pages.url, tmp_path)
     assert summary.skipped == []
     assert set(count_content_requests(few_pages)) == bad_paths
@@ -350,7 +353,7 @@ async def test_a_page_that_was_skipped_keeps_the_age_of_the_copy_that_is_left(
     library = GuidanceLibrary(tmp_path)
     before = library.read_page(path)
     few_pages.emulator.items[path]["public_updated_at"] = "2026-01-01T00:00:00Z"
-    few_pages.emulator.fault = answer_badly({path: JSONResponse([])})
+    few_pages.emulator.apply_fault = answer_badly({path: JSONResponse([])})
     await synchronize(few_pages.url, tmp_path)
     after, other = library.read_page(path), library.read_page("/guidance/page-4")
     assert before
@@ -362,13 +365,13 @@ async def test_a_page_that_was_skipped_keeps_the_age_of_the_copy_that_is_left(
 async def test_when_every_page_fails_the_sync_ends_and_the_next_goes_on(
     few_pages: Upstream, tmp_path: Path
 ) -> None:
-    few_pages.emulator.fault = answer_badly(
+    few_pages.emulator.apply_fault = answer_badly(
         dict.fromkeys(few_pages.emulator.items, JSONResponse({}, 503))
     )
     with pytest.raises(UpstreamUnavailable, match="5 pages in a row"):
         await synchronize(few_pages.url, tmp_path)
     assert len(count_content_requests(few_pages)) == 5
-    few_pages.emulator.fault = None
+    few_pages.emulator.apply_fault = None
     summary = await synchronize(few_pages.url, tmp_path)
     assert summary.resumed
     assert summary.fetched == len(few_pages.emulator.items)
@@ -484,7 +487,7 @@ async def test_when_govuk_is_down_a_page_is_read_from_the_copy_and_marked(
 ) -> None:
     with reserve_dead_address() as url:
         page = await call(url, copied, "get_content_by_path", path=RETURN)
-    assert page["content"] == make_sample_items()[RETURN]
+    assert page["content"] == make_sample_content_items()[RETURN]
     assert page["cache"]["stale"] is True
     assert [warning["code"] for warning in page["warnings"]] == ["STALE_CACHE_SERVED"]
 

@@ -16,7 +16,7 @@ from jsonschema import Draft4Validator
 from readingroom.bases.guidance.pages.markdown import convert_to_markdown
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.values import WEBSITE_URL
-from readingroom.demo.govuk import make_sample_items
+from readingroom.demo.govuk import make_sample_content_items
 from tests.conftest import SHARED
 from tests.requirements import requirement
 from tests.support.govuk import Upstream, connect_client, run_emulator
@@ -160,7 +160,7 @@ def test_a_page_of_any_shape_is_read_without_a_fault(
 
 
 def test_the_sample_has_about_thirty_pages_of_every_kind() -> None:
-    items = make_sample_items()
+    items = make_sample_content_items()
     kinds = {item["schema_name"] for item in items.values()}
     assert 28 <= len(items) <= 40
     assert kinds >= {
@@ -287,7 +287,7 @@ def test_the_emulator_serves_the_real_items_as_a_program_of_its_own() -> None:
 @pytest.mark.data
 def test_the_sample_pages_have_the_shapes_that_govuk_gives_its_own() -> None:
     checked = 0
-    for item in make_sample_items().values():
+    for item in make_sample_content_items().values():
         schema = SHARED / "guidance" / "schemas" / f"{item['schema_name']}.frontend.schema.json"
         if not schema.exists():
             continue

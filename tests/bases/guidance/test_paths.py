@@ -114,7 +114,7 @@ def upstream() -> Iterator[Upstream]:
 async def test_a_hostile_path_is_refused_and_nothing_is_asked(
     upstream: Upstream, tool: str
 ) -> None:
-    upstream.emulator.seen.clear()
+    upstream.emulator.seen_requests.clear()
     async with connect_client(upstream.url) as client:
         for path in HOSTILE:
             result = await client.call_tool(
@@ -124,7 +124,7 @@ async def test_a_hostile_path_is_refused_and_nothing_is_asked(
             assert result.is_error, path
             assert told["code"] in ("INVALID_PATH", "INVALID_ARGUMENTS"), path
     assert len(HOSTILE) >= 60
-    assert upstream.emulator.seen == []
+    assert upstream.emulator.seen_requests == []
 
 
 ADDRESSES = [

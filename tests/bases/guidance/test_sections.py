@@ -13,7 +13,7 @@ from readingroom.bases.guidance.pages.sections import (
     search_blocks,
     to_plain_text,
 )
-from readingroom.demo.govuk import ContentItem
+from readingroom.demo.govuk_search import ContentItem
 from tests.support.govuk import Upstream, connect_client, run_emulator
 from tests.support.kit import read_body
 
@@ -158,10 +158,10 @@ async def test_a_blank_query_is_refused_like_an_empty_one(
     upstream: Upstream, tool: str, query: str
 ) -> None:
     path = {"path": CC3} if tool == "search_in_page" else {}
-    upstream.emulator.seen.clear()
+    upstream.emulator.seen_requests.clear()
     error = (await call(upstream, tool, query=query, **path))["error"]
     assert error["code"] == "INVALID_ARGUMENTS"
-    assert upstream.emulator.seen == []
+    assert upstream.emulator.seen_requests == []
 
 
 @pytest.mark.parametrize("quote", ["   ", "..."])

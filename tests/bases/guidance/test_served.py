@@ -126,7 +126,7 @@ async def test_the_correlation_id_is_echoed_logged_and_sent_upstream(
     assert given.headers["x-correlation-id"] == "chain-7"
     assert "x-correlation-id" not in made.headers
     assert re.fullmatch(r"[0-9a-f]{32}", unsafe.headers["x-correlation-id"])
-    sent = [seen.headers["x-correlation-id"] for seen in upstream.emulator.seen]
+    sent = [seen.headers["x-correlation-id"] for seen in upstream.emulator.seen_requests]
     assert sent == ["chain-7", made.headers["x-request-id"], unsafe.headers["x-correlation-id"]]
     assert [line["correlation_id"] for line in served.calls()[-3:]] == sent
 
@@ -135,7 +135,7 @@ async def test_the_correlation_id_is_echoed_logged_and_sent_upstream(
 async def test_a_line_says_hit_or_miss_how_long_the_upstream_took_and_the_sizes(
     served: Served, upstream: Upstream
 ) -> None:
-    upstream.emulator.fault = faults.slow(0.05)
+    upstream.emulator.apply_fault = faults.slow(0.05)
     call(served, "force_refresh")
     call(served, "get_content_by_path")
     asked = [line for line in served.lines() if line["logger"] == "readingroom.net"][-1]
@@ -185,12 +185,12 @@ async def test_the_callers_trace_is_passed_on_from_the_message_or_the_request(
         meta = {"traceparent": TRACE, "baggage": "user=ann"}
         await client.call_tool("force_refresh", {"path": RETURN}, meta=meta)
     call(served, "force_refresh", traceparent="00-nonsense")
-    sent = [seen.headers.get("traceparent") for seen in upstream.emulator.seen]
+    sent = [seen.headers.get("traceparent") for seen in upstream.emulator.seen_requests]
     assert sent[0] == TRACE
     assert sent[1] is not None
     assert TRACE_ID in sent[1]
     assert sent[2] is None
-    assert not any("baggage" in seen.headers for seen in upstream.emulator.seen)
+    assert not any("baggage" in seen.headers for seen in upstream.emulator.seen_requests)
 
 
 async def test_metrics_tell_upstream_requests_cache_reads_and_the_breaker(
@@ -295,17 +295,17 @@ async def test_cached_and_live_calls_keep_to_the_objectives(
 
     Times on the clock, also under load, are in benchmarks/RESULTS.md.
     """
-    upstream.emulator.fault = faults.slow(0.2)
+    upstream.emulator.apply_fault = faults.slow(0.2)
     seconds: dict[str, float] = {}
     requests: dict[str, int] = {}
     async with connect_http(served.url + "/mcp") as client:
         for tool in ("force_refresh", "get_content_by_path"):
-            upstream.emulator.seen.clear()
+            upstream.emulator.seen_requests.clear()
             before = read_cpu_seconds(served.process.pid)
             for _ in range(20):
                 await client.call_tool(tool, {"path": RETURN})
             seconds[tool] = (read_cpu_seconds(served.process.pid) - before) / 20
-            requests[tool] = len(upstream.emulator.seen)
+            requests[tool] = len(upstream.emulator.seen_requests)
     assert requests == {"force_refresh": 20, "get_content_by_path": 0}
     assert seconds["force_refresh"] + 0.2 < 1.0
     assert seconds["get_content_by_path"] < 0.3

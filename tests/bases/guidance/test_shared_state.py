@@ -157,7 +157,7 @@ async def test_two_processes_share_one_cache(url: str, upstream: Upstream, tmp_p
             page = read_body(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert hits == [False, True]
     assert page["title"] == "New"
-    assert len(upstream.emulator.seen) == 2
+    assert len(upstream.emulator.seen_requests) == 2
 
 
 BURST = """

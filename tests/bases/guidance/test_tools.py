@@ -84,7 +84,7 @@ async def test_a_page_comes_untouched_with_its_address_date_and_identifiers(
     }
     assert page["id"] == f"guidance:{RETURN}"
     assert page["warnings"] == []
-    assert {seen.method for seen in upstream.emulator.seen} == {"GET"}
+    assert {seen.method for seen in upstream.emulator.seen_requests} == {"GET"}
 
 
 @requirement("guidance:fidelity")
@@ -281,7 +281,7 @@ async def test_a_redirect_item_may_carry_the_rest_of_the_path_along(
 @requirement("guidance:not-found", "guidance:fidelity")
 async def test_a_redirect_to_another_site_is_told_as_it_stands(upstream: Upstream) -> None:
     """A path made of it would send the caller to a page that nobody named."""
-    upstream.emulator.fault = faults.failing(301, location="https://elsewhere.example/x")
+    upstream.emulator.apply_fault = faults.failing(301, location="https://elsewhere.example/x")
     told = await call_for_error(upstream.url, "get_content_by_path", path=RETURN)
     assert told["code"] == "NOT_FOUND_OR_REDIRECTED"
     assert told["hint"] == {"redirected_to": "https://elsewhere.example/x"}
@@ -317,7 +317,7 @@ async def test_a_search_gives_title_url_summary_and_date_of_the_commissions_page
         # What the offline copy alone knows.
         **dict.fromkeys(("passage", "section", "score", "withdrawn", "change_note")),
     }
-    (seen,) = upstream.emulator.seen
+    (seen,) = upstream.emulator.seen_requests
     assert "filter_organisations=charity-commission" in seen.query
     assert "order=" not in seen.query  # by relevance
 
@@ -401,19 +401,19 @@ async def test_an_unknown_filter_or_another_organisation_is_refused_before_it_le
     told = await call_for_error(upstream.url, "search_guidance", query="x", filters=filters)
     assert told["code"] == "UPSTREAM_PARAMETER_ERROR"
     assert told["hint"]
-    assert upstream.emulator.seen == []
+    assert upstream.emulator.seen_requests == []
 
 
 async def test_a_parameter_that_govuk_refuses_is_told_as_such(upstream: Upstream) -> None:
-    upstream.emulator.fault = faults.failing(422)
+    upstream.emulator.apply_fault = faults.failing(422)
     told = await call_for_error(upstream.url, "search_guidance", query="x")
     assert told["code"] == "UPSTREAM_PARAMETER_ERROR"
-    assert len(upstream.emulator.seen) == 1
+    assert len(upstream.emulator.seen_requests) == 1
 
 
 @pytest.mark.parametrize("status", [301, 404, 410])
 async def test_a_search_that_is_not_there_is_unavailable(upstream: Upstream, status: int) -> None:
-    upstream.emulator.fault = faults.failing(status)
+    upstream.emulator.apply_fault = faults.failing(status)
     told = await call_for_error(upstream.url, "search_guidance", query="x")
     assert told["code"] == "UPSTREAM_UNAVAILABLE"
 
@@ -449,8 +449,8 @@ async def test_a_second_call_is_answered_from_the_cache_until_the_ttl_is_over(
             states.append((await rig.service.read_page(asked, rig.context())).cache)
     assert [(state.hit, state.age_s) for state in states] == [(False, 0), (True, 30), (False, 0)]
     assert {state.ttl_s for state in states} == {60}
-    assert "if-none-match" in upstream.emulator.seen[1].headers
-    assert len(upstream.emulator.seen) == 2
+    assert "if-none-match" in upstream.emulator.seen_requests[1].headers
+    assert len(upstream.emulator.seen_requests) == 2
 
 
 @requirement("guidance:cache")
@@ -470,7 +470,7 @@ async def test_searches_that_differ_only_in_spaces_and_order_share_an_entry(
         ):
             found = answer(await client.call_tool("search_guidance", arguments))
     assert found["cache"]["hit"] is True
-    assert len(upstream.emulator.seen) == 1
+    assert len(upstream.emulator.seen_requests) == 1
 
 
 @requirement("guidance:stale")
@@ -478,7 +478,7 @@ async def test_a_stale_page_is_an_answer_with_a_warning_and_its_age(upstream: Up
     async with rigged(upstream.url, stale_seconds=100) as rig:
         asked = GetContentByPath(path=RETURN)
         fresh = await rig.service.read_page(asked, rig.context())
-        upstream.emulator.fault = faults.failing(500)
+        upstream.emulator.apply_fault = faults.failing(500)
         rig.wall.now += 100
         stale = await rig.service.read_page(asked, rig.context())
         rig.wall.now += 60
@@ -500,8 +500,8 @@ async def test_a_refresh_fetches_anew_and_the_next_reader_sees_it(upstream: Upst
     assert (same["refreshed"], same["changed"]) == (True, False)
     assert (done["refreshed"], done["changed"]) == (True, True)
     assert (page["title"], page["cache"]["hit"]) == ("A new title", True)
-    assert len(upstream.emulator.seen) == 3
-    assert upstream.emulator.seen[1].headers["cache-control"] == "no-cache"
+    assert len(upstream.emulator.seen_requests) == 3
+    assert upstream.emulator.seen_requests[1].headers["cache-control"] == "no-cache"
 
 
 @requirement("guidance:refresh")
@@ -520,7 +520,7 @@ async def test_a_page_that_changes_twice_in_one_moment_is_read_as_it_is_now(
 async def test_a_refresh_that_fails_keeps_the_old_copy_and_says_so(upstream: Upstream) -> None:
     async with rigged(upstream.url) as rig:
         await rig.service.read_page(GetContentByPath(path=RETURN), rig.context())
-        upstream.emulator.fault = faults.failing(500)
+        upstream.emulator.apply_fault = faults.failing(500)
         rig.wall.now += 10
         done = await rig.service.refresh_page(ForceRefresh(path=RETURN), rig.context())
         kept = await rig.service.get_source_metadata(GetSourceMetadata(path=RETURN), rig.context())
@@ -534,7 +534,7 @@ async def test_a_refresh_that_fails_keeps_the_old_copy_and_says_so(upstream: Ups
 
 @requirement("guidance:cache")
 async def test_200_callers_of_one_missing_page_cost_one_request(upstream: Upstream) -> None:
-    upstream.emulator.fault = faults.slow(0.2)
+    upstream.emulator.apply_fault = faults.slow(0.2)
     async with connect_client(upstream.url) as client:
         texts: list[str] = []
 
@@ -546,7 +546,7 @@ async def test_200_callers_of_one_missing_page_cost_one_request(upstream: Upstre
             for _ in range(200):
                 stampede.start_soon(one)
     assert len(texts) == 200
-    assert len(upstream.emulator.seen) == 1
+    assert len(upstream.emulator.seen_requests) == 1
 
 
 # --- faults, as the caller sees them ---
@@ -573,14 +573,14 @@ _SLOW, _DRIPPING = faults.slow(3600), faults.drip(0.2)
 async def test_each_fault_is_told_with_its_code_within_the_deadline(
     upstream: Upstream, fault: govuk.ApplyFault, code: str
 ) -> None:
-    upstream.emulator.fault = fault
+    upstream.emulator.apply_fault = fault
     # Short for those alone that last: a busy machine may need longer for the others.
     seconds = 1.0 if fault in (_SLOW, _DRIPPING) else 60.0
     async with connect_client(upstream.url, timeout_seconds=seconds) as client:
         with anyio.fail_after(HANG_SECONDS):
             told = read_error(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert told["code"] == code
-    assert len(upstream.emulator.seen) <= 4
+    assert len(upstream.emulator.seen_requests) <= 4
 
 
 async def test_nobody_at_home_is_unavailable_not_rate_limited() -> None:
@@ -591,11 +591,11 @@ async def test_nobody_at_home_is_unavailable_not_rate_limited() -> None:
 
 @requirement("guidance:backoff")
 async def test_a_host_that_flaps_is_answered_through(upstream: Upstream) -> None:
-    upstream.emulator.fault = faults.every_other(faults.failing(500))
+    upstream.emulator.apply_fault = faults.every_other(faults.failing(500))
     async with connect_client(upstream.url, cache_lifetimes=CacheLifetimes(0, 0)) as client:
         for _ in range(5):
             answer(await client.call_tool("get_content_by_path", {"path": RETURN}))
-    assert len(upstream.emulator.seen) == 10
+    assert len(upstream.emulator.seen_requests) == 10
 
 
 @requirement("guidance:limit", "guidance:rate-limited")
@@ -634,7 +634,7 @@ async def test_what_is_in_the_cache_counts_for_nobodys_limit(upstream: Upstream)
             for _ in range(50):
                 burst.start_soon(read)
     assert all("error" not in answer for answer in answers)
-    assert len(upstream.emulator.seen) == 1
+    assert len(upstream.emulator.seen_requests) == 1
 
 
 @requirement("guidance:limit")
@@ -651,7 +651,7 @@ async def test_no_second_sees_more_than_ten_requests_upstream(upstream: Upstream
         async with anyio.create_task_group() as burst:
             for path in paths:
                 burst.start_soon(one, path)
-    times = sorted(seen.time for seen in upstream.emulator.seen)
+    times = sorted(seen.time for seen in upstream.emulator.seen_requests)
     assert len(times) == 25
     # What is exact is when they leave (test_upstream); a busy machine can only make them later.
     assert times[10] - started > 0.99
@@ -675,7 +675,7 @@ async def test_the_taxonomy_lists_the_codes_that_can_be_told(upstream: Upstream)
         "INTERNAL",
     }
     assert all(known.values())
-    assert upstream.emulator.seen == []
+    assert upstream.emulator.seen_requests == []
 
 
 @requirement("guidance:taxonomy")

@@ -107,8 +107,8 @@ class Search(ToolArguments):
     offset: int = Field(0, ge=0, le=10_000)
 
 
-FilterValue = Annotated[str, Field(max_length=200)] | Annotated[int, Field(le=2**31)] | bool
-FilterValues = Annotated[dict[ShortText, FilterValue], Field(max_length=20)]
+Scalar = Annotated[str, Field(max_length=200)] | Annotated[int, Field(le=2**31)] | bool
+FilterValues = Annotated[dict[ShortText, Scalar], Field(max_length=20)]
 
 
 def parse_conditions(written_conditions: object) -> object:

@@ -144,7 +144,7 @@ def make_cache_state(govuk_reply: ServedReply) -> CacheState:
     return CacheState(
         hit=govuk_reply.is_from_cache,
         age_s=round(govuk_reply.age_seconds, 3),
-        ttl_s=govuk_reply.entry.ttl,
+        ttl_s=govuk_reply.entry.ttl_seconds,
         stale=govuk_reply.failure is not None,
     )
 

@@ -84,7 +84,7 @@ async def _show_kept_copies(
     guidance_service: GuidanceService, request: PageRequest
 ) -> RenderedPage:
     """Return the pages that are kept here, each with its age against how long it is fresh."""
-    now_seconds = clock.unix_seconds()
+    now_seconds = clock.read_unix_seconds()
     shown_copies = [
         _ShownCopy.from_kept_copy(kept_copy, now_seconds)
         for kept_copy in guidance_service.list_kept_copies()[:_MAX_SHOWN_COPIES]
@@ -107,7 +107,7 @@ async def _show_kept_copies(
 
 
 async def _list_source_freshness(guidance_service: GuidanceService) -> list[SourceFreshness]:
-    now_seconds = clock.unix_seconds()
+    now_seconds = clock.read_unix_seconds()
     shown_copies = [
         _ShownCopy.from_kept_copy(kept_copy, now_seconds)
         for kept_copy in guidance_service.list_kept_copies()
@@ -223,7 +223,7 @@ async def _show_guidance(guidance_service: GuidanceService, request: PageRequest
     query_text = request.get_parameter("q")
     since_text = request.get_parameter("since")
     since_day = parse_day(since_text) if since_text else clock.now().date() - _CHANGES_PERIOD
-    call_context = make_call_context(request.call)
+    call_context = make_call_context(request.tool_context)
     page_number = _read_page_number(request)
     paging_arguments = {"page": page_number, "page_size": _RESULTS_PER_PAGE}
     shown_answer: SearchResults | Changes

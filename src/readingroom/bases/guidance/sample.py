@@ -13,7 +13,7 @@ from readingroom.bases.guidance.offline.sync import synchronize_library
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import RoomSettings
-from readingroom.demo.govuk import GovukEmulator, make_sample_items, serve_on_loopback
+from readingroom.demo.govuk import GovukEmulator, make_sample_content_items, serve_on_loopback
 from readingroom.protocol.command import RunCommand
 from readingroom.protocol.sample import BaseSample, SampleStep
 
@@ -23,7 +23,7 @@ def replace_settings(settings: RoomSettings) -> Iterator[Mapping[str, Any]]:
     """Run the emulator and give the settings that point to it."""
     # The emulator remembers requests for tests to look at; here that would grow for ever.
     with serve_on_loopback(
-        GovukEmulator(make_sample_items(), seen=deque(maxlen=1))
+        GovukEmulator(make_sample_content_items(), seen_requests=deque(maxlen=1))
     ) as emulator_url:
         yield {"govuk_base_url": emulator_url}
 

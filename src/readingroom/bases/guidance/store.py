@@ -131,7 +131,7 @@ class GovukReader:
                 govuk_page.public_updated_at,
                 govuk_page.withdrawn_notice is not None,
                 cache_entry.fetched_at,
-                cache_entry.ttl,
+                cache_entry.ttl_seconds,
             ),
         )
 

@@ -13,5 +13,5 @@ SPEC = BaseSpec(
     serves_stdio=True,
     id_prefix="text",
     adapter=LazyImport("readingroom.bases.text.adapter:TextAdapter"),
-    doctor=LazyImport("readingroom.bases.text.doctor:check"),
+    doctor=LazyImport("readingroom.bases.text.doctor:check_text_file"),
 )

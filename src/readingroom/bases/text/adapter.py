@@ -53,12 +53,12 @@ class TextAdapter(SearchAdapter):
                 url=url,
                 source=self.base,
                 snippet=passage,
-                score=share_of_words,
+                score=matched_word_share,
                 published_at=None,
                 citation=Citation(citation_string=self._service.description, url=url),
                 base=self.base,
             )
-            for passage, share_of_words in find_passages(search_request.query, text_content)
+            for passage, matched_word_share in find_passages(search_request.query, text_content)
         ]
 
     async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
@@ -94,10 +94,10 @@ def find_passages(query_text: str, whole_text: str) -> list[tuple[str, float]]:
     """
     query_words = set(extract_query_words(query_text))
     passages = [passage_span.cut_from(whole_text) for passage_span in split(whole_text)]
-    matched_words_by_passage = [query_words & set(split_words(passage)) for passage in passages]
+    matched_words_of_passages = [query_words & set(split_words(passage)) for passage in passages]
     passage_count_by_word = Counter(
         matched_word
-        for matched_query_words in matched_words_by_passage
+        for matched_query_words in matched_words_of_passages
         for matched_word in matched_query_words
     )
     rarity_by_word = {
@@ -105,18 +105,18 @@ def find_passages(query_text: str, whole_text: str) -> list[tuple[str, float]]:
         for matched_word in passage_count_by_word
     }
     if len(passages) > _MAX_FULLY_COMPARED_PASSAGES:
-        ranked_indexes = [
+        ranked_passage_indexes = [
             passage_index
-            for passage_index, matched_query_words in enumerate(matched_words_by_passage)
+            for passage_index, matched_query_words in enumerate(matched_words_of_passages)
             if matched_query_words
         ]
     else:
-        ranked_indexes = list(range(len(passages)))
-    ranked_indexes.sort(
+        ranked_passage_indexes = list(range(len(passages)))
+    ranked_passage_indexes.sort(
         key=lambda passage_index: (
             -sum(
                 rarity_by_word[matched_word]
-                for matched_word in matched_words_by_passage[passage_index]
+                for matched_word in matched_words_of_passages[passage_index]
             )
         )
     )
@@ -128,7 +128,7 @@ def find_passages(query_text: str, whole_text: str) -> list[tuple[str, float]]:
     return [
         (
             passages[passage_index],
-            len(matched_words_by_passage[passage_index]) / max(len(query_words), 1),
+            len(matched_words_of_passages[passage_index]) / max(len(query_words), 1),
         )
-        for passage_index in ranked_indexes[:max_passages]
+        for passage_index in ranked_passage_indexes[:max_passages]
     ]

@@ -8,7 +8,7 @@ from readingroom.protocol.command import RunCommand
 from readingroom.protocol.doctor import Complaint
 
 
-def check(
+def check_text_file(
     settings: TextSettings, is_repairing: bool, run_command: RunCommand
 ) -> Iterator[Complaint]:
     """Yield a complaint when KB_FILE names a file that cannot be read."""

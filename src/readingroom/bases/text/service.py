@@ -13,11 +13,11 @@ class TextService:
     """One text file: its description, and its content."""
 
     def __init__(
-        self, text_file: TextFile, text_description: str, is_stand_in: bool = False
+        self, text_file: TextFile, text_description: str, is_sample_stand_in: bool = False
     ) -> None:
         self._text_file = text_file
         self.description = text_description
-        self.is_stand_in = is_stand_in
+        self.is_stand_in = is_sample_stand_in
         """Whether it is the packaged sample, in a room that is not the sample's."""
 
     def load_and_log(self) -> None:

@@ -29,13 +29,13 @@ def open_base(settings: TextSettings) -> KnowledgeBase:
 
 
 def open_text(
-    file: Path | None, description: str | None, is_sample_room: bool = False
+    kb_file: Path | None, kb_description: str | None, is_sample_room: bool = False
 ) -> KnowledgeBase:
     """Open the text base on a file (the packaged sample when none is named) and read it."""
-    default_description = _DEFAULT_DESCRIPTION if file else _SAMPLE_DESCRIPTION
-    is_stand_in = file is None and not is_sample_room
+    default_description = _DEFAULT_DESCRIPTION if kb_file else _SAMPLE_DESCRIPTION
+    is_sample_stand_in = kb_file is None and not is_sample_room
     text_service = TextService(
-        TextFile(file or SAMPLE_FILE), description or default_description, is_stand_in
+        TextFile(kb_file or SAMPLE_FILE), kb_description or default_description, is_sample_stand_in
     )
     text_service.load_and_log()
     return KnowledgeBase(

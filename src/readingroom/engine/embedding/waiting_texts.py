@@ -64,7 +64,7 @@ class WaitingTexts:
         self,
         tables: StateTables,
         embedder: Embedder,
-        get_now_seconds: Callable[[], float] = clock.unix_seconds,
+        get_now_seconds: Callable[[], float] = clock.read_unix_seconds,
         list_stored_models: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         """`list_stored_models` names the models of the vectors that ingestions have stored."""

@@ -24,7 +24,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import Base64Bytes, TypeAdapter, ValidationError
 
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.settings import make_sandbox_environment
 from readingroom.core.work_slots import WorkSlots
@@ -195,7 +195,7 @@ class ConfinedReader:
         report_progress: ReportProgress,
     ) -> WorkerMessage:
         async with (
-            self._work_slots.hold_slot(current_caller.get()),
+            self._work_slots.hold_slot(current_caller_id.get()),
             self._start_process(input_file, reading_job, scratch_folder) as worker_process,
         ):
             try:

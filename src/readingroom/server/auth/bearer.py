@@ -33,12 +33,12 @@ OPERATOR_SCOPE = "operator"
 WORKER_SCOPE = "embedding"
 """The scope of a worker, which may embed passages and do nothing else."""
 
-_ENVIRONMENT_HOLDER = Holder("env", "", operator=True)
+_ENVIRONMENT_KEY_HOLDER = Holder("env", "", operator=True)
 
 MCP_ENDPOINT_PATHS = ("/mcp", "/sse", "/messages/")
 """What follows the path of a face in the addresses of its transports."""
 
-Access = Literal["open", "key", "oauth"]
+AccessKind = Literal["open", "key", "oauth"]
 
 
 class AuthPolicy(Protocol):
@@ -46,17 +46,17 @@ class AuthPolicy(Protocol):
 
     strictness: int
     """Where two policies apply to one path, the stricter of them is used."""
-    issuers: tuple[str, ...]
+    issuer_urls: tuple[str, ...]
     """The authorization servers whose tokens are accepted."""
 
     @property
-    def access(self) -> Access: ...
+    def access(self) -> AccessKind: ...
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser | None:
         """Return the caller, or None where anybody may call. Raise Unauthorized."""
 
 
-class UserByHolder(dict[Holder, AuthenticatedUser]):
+class UsersByKeyHolder(dict[Holder, AuthenticatedUser]):
     """Each holder of a key as a user of the SDK, always the same object."""
 
     def __missing__(self, key_holder: Holder) -> AuthenticatedUser:
@@ -74,9 +74,9 @@ class UserByHolder(dict[Holder, AuthenticatedUser]):
 class OpenAccess:
     """Lets everybody call, whatever they send."""
 
-    access: Access = "open"
+    access: AccessKind = "open"
     strictness = 0
-    issuers: tuple[str, ...] = ()
+    issuer_urls: tuple[str, ...] = ()
 
     async def authenticate(self, scope: Scope) -> None:
         return None
@@ -86,7 +86,7 @@ class KeyAuth:
     """Requires `MCP_API_KEY` or a named key; open while there is neither."""
 
     strictness = 1
-    issuers: tuple[str, ...] = ()
+    issuer_urls: tuple[str, ...] = ()
 
     def __init__(
         self, api_key: str | None, key_ring: KeyRing, grant_store: GrantStore | None = None
@@ -96,7 +96,7 @@ class KeyAuth:
         """What holders of keys have allowed connected apps; None where apps cannot connect."""
         self._api_key = api_key.encode() if api_key else None
         self._is_required = self._api_key is not None or key_ring.is_closed()
-        self._users = UserByHolder()
+        self._users = UsersByKeyHolder()
 
     @property
     def is_required(self) -> bool:
@@ -107,7 +107,7 @@ class KeyAuth:
         return self._is_required
 
     @property
-    def access(self) -> Access:
+    def access(self) -> AccessKind:
         return "key" if self.is_required else "open"
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser | None:
@@ -126,7 +126,7 @@ class KeyAuth:
         if self.grants and bearer_token.startswith(ACCESS_TOKEN_PREFIX.encode()):
             app_token = bearer_token.decode("latin-1")
             return await self._find_app_user(self.grants, app_token, scope["path"])
-        key_holder = self._find_holder(bearer_token)
+        key_holder = self._find_key_holder(bearer_token)
         if key_holder is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
         return self._users[key_holder]
@@ -140,7 +140,9 @@ class KeyAuth:
         """
         # In a thread: the grants may be in a database on another machine.
         issued_token = await anyio.to_thread.run_sync(grant_store.find_token, "access", app_token)
-        if issued_token is None or not _is_in_face(request_path, issued_token.grant.face_path):
+        if issued_token is None or not _is_mcp_path_of_face(
+            request_path, issued_token.grant.face_path
+        ):
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
         request_user = self.find_user_by_digest(issued_token.grant.key_digest)
         if request_user is None:
@@ -158,28 +160,28 @@ class KeyAuth:
 
     def find_key_digest(self, api_key: bytes) -> str | None:
         """Return the digest by which a session remembers a key; None for a key that is wrong."""
-        return hash_secret(api_key).hex() if self._find_holder(api_key) else None
+        return hash_secret(api_key).hex() if self._find_key_holder(api_key) else None
 
     def find_user_by_digest(self, key_digest: str) -> AuthenticatedUser | None:
         """Return the user whose key has this digest; None once the key was revoked."""
         if self._api_key and hmac.compare_digest(hash_secret(self._api_key).hex(), key_digest):
-            return self._users[_ENVIRONMENT_HOLDER]
+            return self._users[_ENVIRONMENT_KEY_HOLDER]
         key_holder = self.key_ring.find_holder_by_digest(key_digest)
         return self._users[key_holder] if key_holder else None
 
-    def _find_holder(self, api_key: bytes) -> Holder | None:
+    def _find_key_holder(self, api_key: bytes) -> Holder | None:
         # In constant time: how long it takes must not tell how much of a guess was right.
         if self._api_key and hmac.compare_digest(api_key, self._api_key):
-            return _ENVIRONMENT_HOLDER
+            return _ENVIRONMENT_KEY_HOLDER
         return self.key_ring.find_holder(api_key)
 
 
 class WorkerAuth:
     """Requires the key of a worker, always: also where everybody else may call without one."""
 
-    access: Access = "key"
+    access: AccessKind = "key"
     strictness = 3
-    issuers: tuple[str, ...] = ()
+    issuer_urls: tuple[str, ...] = ()
 
     def __init__(self, worker_keys: WorkerKeys) -> None:
         self._worker_keys = worker_keys
@@ -199,16 +201,20 @@ class WorkerAuth:
 
 def read_bearer_token(scope: Scope) -> bytes:
     """Return the token that a request carries. Raise Unauthorized when there is not exactly one."""
-    header_values: list[bytes] = [
+    authorization_headers: list[bytes] = [
         header_value
         for header_name, header_value in scope["headers"]
         if header_name == b"authorization"
     ]
-    if not header_values:
+    if not authorization_headers:
         raise Unauthorized(MISSING_HEADER_MESSAGE)
-    auth_scheme, _, bearer_token = header_values[0].partition(b" ")
+    auth_scheme, _, bearer_token = authorization_headers[0].partition(b" ")
     # With two headers, a proxy in front and we could each believe another one.
-    if len(header_values) > 1 or auth_scheme.lower() != b"bearer" or not bearer_token.strip():
+    if (
+        len(authorization_headers) > 1
+        or auth_scheme.lower() != b"bearer"
+        or not bearer_token.strip()
+    ):
         raise Unauthorized(MALFORMED_HEADER_MESSAGE)
     return bearer_token.strip()
 
@@ -218,7 +224,7 @@ def is_mcp_path(request_path: str) -> bool:
     return request_path.endswith(MCP_ENDPOINT_PATHS)
 
 
-def _is_in_face(request_path: str, face_path: str | None) -> bool:
+def _is_mcp_path_of_face(request_path: str, face_path: str | None) -> bool:
     """Whether a path is one of MCP's, of this face or, for None, of any."""
     if face_path is None:
         return is_mcp_path(request_path)

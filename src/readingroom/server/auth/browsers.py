@@ -60,7 +60,7 @@ class BrowserAuth:
         if request_user is not None:
             return Visitor(
                 request_user.username,
-                self._limit_role_if_read_only(_find_role_of_user(request_user)),
+                self._limit_role_if_read_only(_get_user_role(request_user)),
             )
         if self._key_auth.is_required:
             return None
@@ -122,10 +122,10 @@ class BrowserAuth:
     def check_same_origin(self, scope: Scope) -> None:
         """Raise ForbiddenOrigin unless the request comes from a page of this very address."""
         request_headers = dict(scope["headers"])
-        fetch_site = request_headers.get(b"sec-fetch-site")
-        if fetch_site == b"same-origin":
+        fetch_site_header = request_headers.get(b"sec-fetch-site")
+        if fetch_site_header == b"same-origin":
             return
-        if fetch_site is None and self.is_own_origin(
+        if fetch_site_header is None and self.is_own_origin(
             scope, request_headers.get(b"origin", b"").decode("latin-1")
         ):
             return
@@ -144,8 +144,10 @@ class BrowserAuth:
         return hmac.new(signing_secret.encode(), form_nonce.encode(), sha256).hexdigest()
 
     def _read_session_cookie(self, scope: Scope) -> str | None:
-        cookie_values = cookie_parser(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1"))
-        return cookie_values.get(self._choose_cookie_name(scope))
+        cookie_values_by_name = cookie_parser(
+            dict(scope["headers"]).get(b"cookie", b"").decode("latin-1")
+        )
+        return cookie_values_by_name.get(self._choose_cookie_name(scope))
 
     def _choose_cookie_name(self, scope: Scope) -> str:
         request_url = Request(scope).url
@@ -155,11 +157,11 @@ class BrowserAuth:
             return _LOOPBACK_COOKIE_NAME.format(port=request_url.port or 80)
         return _SECURE_COOKIE_NAME
 
-    def _limit_role_if_read_only(self, wanted_role: Role) -> Role:
-        return "reader" if self._settings.read_only else wanted_role
+    def _limit_role_if_read_only(self, unrestricted_role: Role) -> Role:
+        return "reader" if self._settings.read_only else unrestricted_role
 
 
-def _find_role_of_user(user: AuthenticatedUser) -> Role:
+def _get_user_role(user: AuthenticatedUser) -> Role:
     if WRITE_SCOPE not in user.scopes:
         return "reader"
     return "operator" if OPERATOR_SCOPE in user.scopes else "editor"

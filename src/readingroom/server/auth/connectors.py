@@ -62,7 +62,7 @@ _MAX_METADATA_CHARS = 8 * 1024
 # Host names may hold `;`, `,` or `*`, which mean something in the policy of the page of consent.
 _HOST_PATTERN = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 # Marks that are piled on a letter reach into the lines around it, and hide them.
-_MAX_PILED_MARKS = 2
+_MAX_CONSECUTIVE_COMBINING_MARKS = 2
 # The schemes of desktop apps, such as `cursor:`; none that a browser itself gives a meaning.
 _APP_SCHEME_PATTERN = re.compile(r"[a-z][a-z0-9+.-]{2,}")
 _REFUSED_APP_SCHEMES = {
@@ -91,12 +91,12 @@ class KeyBackedIssuer(
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         """Return a client that has registered."""
-        client_metadata = await anyio.to_thread.run_sync(
+        client_metadata_json = await anyio.to_thread.run_sync(
             self._grants.find_client_metadata, client_id
         )
         return (
-            OAuthClientInformationFull.model_validate_json(client_metadata)
-            if client_metadata
+            OAuthClientInformationFull.model_validate_json(client_metadata_json)
+            if client_metadata_json
             else None
         )
 
@@ -119,17 +119,17 @@ class KeyBackedIssuer(
             )
         assert client_info.client_id
         # What else it says of itself is neither shown nor fetched, so it is not kept.
-        kept_metadata = client_info.model_copy(
+        client_info_to_store = client_info.model_copy(
             update={"jwks": None, "jwks_uri": None, "contacts": None, "logo_uri": None}
         )
-        metadata_json = kept_metadata.model_dump_json(exclude_none=True)
-        if len(metadata_json) > _MAX_METADATA_CHARS:
+        client_metadata_json = client_info_to_store.model_dump_json(exclude_none=True)
+        if len(client_metadata_json) > _MAX_METADATA_CHARS:
             raise RegistrationError(
                 "invalid_client_metadata",
                 f"what a client says of itself has at most {_MAX_METADATA_CHARS} characters",
             )
         await anyio.to_thread.run_sync(
-            self._grants.add_client, client_info.client_id, metadata_json
+            self._grants.add_client, client_info.client_id, client_metadata_json
         )
 
     async def authorize(
@@ -138,11 +138,11 @@ class KeyBackedIssuer(
         """Return the address of the page where a person answers the client."""
         assert client.client_id
         # By POST a request may be as long as any body.
-        parameters_json = params.model_dump_json()
-        if len(parameters_json) > _MAX_METADATA_CHARS:
+        request_parameters_json = params.model_dump_json()
+        if len(request_parameters_json) > _MAX_METADATA_CHARS:
             raise AuthorizeError("invalid_request", "the state and the scopes are too long")
         request_id = await anyio.to_thread.run_sync(
-            self._grants.add_request, client.client_id, parameters_json
+            self._grants.add_request, client.client_id, request_parameters_json
         )
         return f"{CONSENT_PATH}?request={request_id}"
 
@@ -153,16 +153,18 @@ class KeyBackedIssuer(
         issued_token = await self._find_token("code", authorization_code, client)
         if issued_token is None:
             return None
-        params = AuthorizationParams.model_validate_json(issued_token.grant.parameters_json)
+        authorization_params = AuthorizationParams.model_validate_json(
+            issued_token.grant.parameters_json
+        )
         return AuthorizationCode(
             code=authorization_code,
             scopes=list_scopes(issued_token.grant),
             expires_at=issued_token.expires_at,
             client_id=issued_token.grant.client_id,
-            code_challenge=params.code_challenge,
-            redirect_uri=params.redirect_uri,
-            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
-            resource=params.resource,
+            code_challenge=authorization_params.code_challenge,
+            redirect_uri=authorization_params.redirect_uri,
+            redirect_uri_provided_explicitly=authorization_params.redirect_uri_provided_explicitly,
+            resource=authorization_params.resource,
         )
 
     async def exchange_authorization_code(
@@ -235,16 +237,16 @@ class KeyBackedIssuer(
         ):
             await anyio.to_thread.run_sync(self._grants.end_grant, issued_token.grant.grant_id)
             raise TokenError("invalid_grant", "the key of this grant was revoked")
-        new_tokens = (
+        access_and_refresh_token = (
             await anyio.to_thread.run_sync(self._grants.exchange_token, token_kind, token_text)
             if issued_token
             else None
         )
-        if issued_token is None or new_tokens is None:
+        if issued_token is None or access_and_refresh_token is None:
             raise TokenError(
                 "invalid_grant", f"this {token_kind} was used before; its grant has ended"
             )
-        access_token, refresh_token = new_tokens
+        access_token, refresh_token = access_and_refresh_token
         return OAuthToken(
             access_token=access_token,
             expires_in=ACCESS_TOKEN_SECONDS,
@@ -266,7 +268,9 @@ def make_issuer_routes(
     # A client may name scopes of its own; which of ours it gets, a person decides.
     registration_options = ClientRegistrationOptions(enabled=True, default_scopes=_OFFERED_SCOPES)
     authorize_client = partial(_authorize_client, AuthorizationHandler(token_issuer), public_url)
-    endpoints_by_path: dict[str, tuple[Callable[[Request], Awaitable[Response]], list[str]]] = {
+    handlers_and_methods_by_path: dict[
+        str, tuple[Callable[[Request], Awaitable[Response]], list[str]]
+    ] = {
         AUTHORIZE_PATH: (authorize_client, ["GET", "POST"]),
         TOKEN_PATH: (TokenHandler(token_issuer, client_authenticator).handle, ["POST"]),
         REGISTER_PATH: (RegistrationHandler(token_issuer, registration_options).handle, ["POST"]),
@@ -290,7 +294,7 @@ def make_issuer_routes(
 
         return answer_if_issuing
 
-    async def show_metadata(request: Request) -> Response:
+    async def show_issuer_metadata(request: Request) -> Response:
         server_url = get_server_address(request, public_url)
         return JSONResponse(
             {
@@ -312,10 +316,10 @@ def make_issuer_routes(
         )
 
     return [
-        Route(ISSUER_METADATA_PATH, require_token_issuing(show_metadata), methods=["GET"]),
+        Route(ISSUER_METADATA_PATH, require_token_issuing(show_issuer_metadata), methods=["GET"]),
         *(
             Route(route_path, require_token_issuing(handle_request), methods=http_methods)
-            for route_path, (handle_request, http_methods) in endpoints_by_path.items()
+            for route_path, (handle_request, http_methods) in handlers_and_methods_by_path.items()
         ),
     ]
 
@@ -352,13 +356,13 @@ class _RevocationHandler:
             return JSONResponse(
                 {"error": "invalid_client", "error_description": error.message}, 401
             )
-        revoked_token = str((await request.form()).get("token", ""))
-        access_token = await self._issuer.load_access_token(revoked_token)
-        issued_token = access_token or await self._issuer.load_refresh_token(
-            oauth_client, revoked_token
+        revoked_token_text = str((await request.form()).get("token", ""))
+        access_token = await self._issuer.load_access_token(revoked_token_text)
+        access_or_refresh_token = access_token or await self._issuer.load_refresh_token(
+            oauth_client, revoked_token_text
         )
-        if issued_token and issued_token.client_id == oauth_client.client_id:
-            await self._issuer.revoke_token(issued_token)
+        if access_or_refresh_token and access_or_refresh_token.client_id == oauth_client.client_id:
+            await self._issuer.revoke_token(access_or_refresh_token)
         # A token that is not known is revoked already.
         return Response(headers={"Cache-Control": "no-store"})
 
@@ -376,20 +380,22 @@ def _is_safe_redirect_uri(redirect_uri: AnyUrl) -> bool:
     if redirect_uri.scheme == "http":
         return is_loopback((redirect_uri.host or "").strip("[]"))
     # Windows has many of `ms-`, some of which run programs with arguments.
-    is_reserved = redirect_uri.scheme in _REFUSED_APP_SCHEMES or redirect_uri.scheme.startswith(
-        "ms-"
+    is_reserved_scheme = (
+        redirect_uri.scheme in _REFUSED_APP_SCHEMES or redirect_uri.scheme.startswith("ms-")
     )
-    return bool(_APP_SCHEME_PATTERN.fullmatch(redirect_uri.scheme)) and not is_reserved
+    return bool(_APP_SCHEME_PATTERN.fullmatch(redirect_uri.scheme)) and not is_reserved_scheme
 
 
 def _is_showable_name(client_name: str) -> bool:
     """Whether a name can be shown on the page of consent without hiding anything of it."""
     if len(client_name) > _MAX_NAME_CHARS or not client_name.isprintable():
         return False
-    piled_mark_count = 0
+    combining_mark_count = 0
     for name_character in client_name:
-        piled_mark_count = piled_mark_count + 1 if unicodedata.combining(name_character) else 0
-        if piled_mark_count > _MAX_PILED_MARKS:
+        combining_mark_count = (
+            combining_mark_count + 1 if unicodedata.combining(name_character) else 0
+        )
+        if combining_mark_count > _MAX_CONSECUTIVE_COMBINING_MARKS:
             return False
     return True
 

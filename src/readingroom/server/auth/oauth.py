@@ -18,8 +18,8 @@ from readingroom.core.errors import InvalidSetting
 from readingroom.net.http import make_async_client
 from readingroom.server.auth.bearer import (
     INVALID_TOKEN_MESSAGE,
-    Access,
-    UserByHolder,
+    AccessKind,
+    UsersByKeyHolder,
     read_bearer_token,
 )
 from readingroom.server.errors import IssuerUnreachable, Unauthorized
@@ -34,13 +34,13 @@ UNKNOWN_SUBJECT_MESSAGE = (
 )
 
 KEYS_FRESH_SECONDS = 600  # a key that the issuer withdrew is refused after this at the latest
-KEYS_STALE_SECONDS = 3600  # with the issuer down its keys outlive most tokens, and no longer
+KEYS_GRACE_SECONDS = 3600  # with the issuer down its keys outlive most tokens, and no longer
 FETCH_RETRY_SECONDS = 10
 # A flood of forged tokens must not become a flood of requests to the issuer.
-MIN_SECONDS_BETWEEN_UNKNOWN_KEYS = 60
+UNKNOWN_KEY_FETCH_INTERVAL_SECONDS = 60
 
-_LEEWAY_SECONDS = 30  # clocks differ
-_FETCH_SECONDS = 5
+_CLOCK_LEEWAY_SECONDS = 30  # clocks differ
+_FETCH_TIMEOUT_SECONDS = 5
 # What a caller who is not verified yet, or a wrong address, can make us read.
 _MAX_TOKEN_BYTES = 8192
 _MAX_DOCUMENT_BYTES = 256 * 1024
@@ -56,20 +56,22 @@ _ALGORITHMS_BY_KEY_TYPE = {
     ("OKP", "Ed25519"): ("EdDSA",),
 }
 _ALLOWED_ALGORITHMS = frozenset(
-    algorithm for algorithms in _ALGORITHMS_BY_KEY_TYPE.values() for algorithm in algorithms
+    signing_algorithm
+    for signing_algorithms in _ALGORITHMS_BY_KEY_TYPE.values()
+    for signing_algorithm in signing_algorithms
 )
 
 # An access token, by RFC 9068 or by those who came before it; no logout or proof token.
 _TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 _REQUIRED_CLAIMS = ["exp", "iss", "aud", "sub"]
 
-KeysById = Mapping[tuple[str | None, str], jwt.PyJWK]
+KeysByIdAndAlgorithm = Mapping[tuple[str | None, str], jwt.PyJWK]
 
 
 class ResourceServer:
     """Accepts a token of the issuer, or a named key."""
 
-    access: Access = "oauth"
+    access: AccessKind = "oauth"
     strictness = 2
 
     def __init__(
@@ -79,21 +81,21 @@ class ResourceServer:
         allowed_audiences: Iterable[str],
         signing_keys: "SigningKeys",
     ) -> None:
-        self.issuers: tuple[str, ...] = (issuer_url,)
+        self.issuer_urls: tuple[str, ...] = (issuer_url,)
         self._issuer = issuer_url
         self._key_ring = key_ring
         self._audiences = list(allowed_audiences)
         self._signing_keys = signing_keys
-        self._users = UserByHolder()
+        self._users = UsersByKeyHolder()
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser:
         """Return the caller. Raise Unauthorized, or IssuerUnreachable while no key can be had."""
         bearer_token = read_bearer_token(scope)
         return self._users[
-            self._key_ring.find_holder(bearer_token) or await self._find_holder(bearer_token)
+            self._key_ring.find_holder(bearer_token) or await self._get_token_holder(bearer_token)
         ]
 
-    async def _find_holder(self, token_bytes: bytes) -> Holder:
+    async def _get_token_holder(self, token_bytes: bytes) -> Holder:
         key_holder = self._key_ring.find_subject_holder(await self._verify_token(token_bytes))
         if key_holder is None:
             raise Unauthorized(UNKNOWN_SUBJECT_MESSAGE)
@@ -123,7 +125,7 @@ class ResourceServer:
             algorithms=[signing_algorithm],
             audience=self._audiences,
             issuer=self._issuer,
-            leeway=_LEEWAY_SECONDS,
+            leeway=_CLOCK_LEEWAY_SECONDS,
             options={"require": _REQUIRED_CLAIMS, "enforce_minimum_key_length": True},
         )
 
@@ -132,8 +134,8 @@ def make_resource_server(settings: ServerSettings, key_ring: KeyRing) -> Resourc
     """Return what JOSH_AUTH=oauth needs. Raise InvalidSetting when a setting is missing."""
     issuer_url, allowed_audiences = settings.josh_oauth_issuer, settings.josh_oauth_audience
     if issuer_url is None or not allowed_audiences:
-        missing_setting = "JOSH_OAUTH_AUDIENCE" if issuer_url else "JOSH_OAUTH_ISSUER"
-        raise InvalidSetting(f"JOSH_AUTH=oauth needs {missing_setting}")
+        missing_setting_name = "JOSH_OAUTH_AUDIENCE" if issuer_url else "JOSH_OAUTH_ISSUER"
+        raise InvalidSetting(f"JOSH_AUTH=oauth needs {missing_setting_name}")
     signing_keys = SigningKeys(issuer_url, settings.josh_oauth_jwks_url)
     return ResourceServer(key_ring, issuer_url, allowed_audiences, signing_keys)
 
@@ -173,7 +175,7 @@ class SigningKeys:
         self._jwks_url = jwks_url
         self._clock = clock
         self._lock = anyio.Lock()
-        self._keys_by_id: KeysById = {}
+        self._keys_by_id: KeysByIdAndAlgorithm = {}
         self._fetched_at = self._tried_at = self._unknown_key_at = -float("inf")
         """When keys last arrived, when they were last requested, and when for an unknown id."""
 
@@ -185,17 +187,19 @@ class SigningKeys:
         Raise IssuerUnreachable while there are no usable keys.
         """
         await self._refresh_keys()
-        id_and_algorithm = (signing_key_id, signing_algorithm)
-        return self._keys_by_id.get(id_and_algorithm) or await self._find_new_key(id_and_algorithm)
+        key_id_and_algorithm = (signing_key_id, signing_algorithm)
+        return self._keys_by_id.get(key_id_and_algorithm) or await self._find_new_key(
+            key_id_and_algorithm
+        )
 
     async def _refresh_keys(self) -> None:
         # While one request fetches keys, the others go on with those that are still usable.
-        if self._get_keys_age() > KEYS_FRESH_SECONDS and not (
+        if self._get_keys_age_seconds() > KEYS_FRESH_SECONDS and not (
             self._has_usable_keys() and self._lock.locked()
         ):
             async with self._lock:
                 if (
-                    self._get_keys_age() > KEYS_FRESH_SECONDS
+                    self._get_keys_age_seconds() > KEYS_FRESH_SECONDS
                     and self._measure_seconds_since(self._tried_at) >= FETCH_RETRY_SECONDS
                 ):
                     await self._try_fetch_keys()
@@ -205,23 +209,23 @@ class SigningKeys:
                 retry_after=FETCH_RETRY_SECONDS,
             )
 
-    async def _find_new_key(self, id_and_algorithm: tuple[str | None, str]) -> jwt.PyJWK | None:
+    async def _find_new_key(self, key_id_and_algorithm: tuple[str | None, str]) -> jwt.PyJWK | None:
         """Fetch again, for the issuer may have a new key; at most once a minute for all callers."""
         async with self._lock:  # whoever comes while keys are fetched waits for them
             if (
-                id_and_algorithm not in self._keys_by_id
+                key_id_and_algorithm not in self._keys_by_id
                 and self._measure_seconds_since(self._unknown_key_at)
-                >= MIN_SECONDS_BETWEEN_UNKNOWN_KEYS
+                >= UNKNOWN_KEY_FETCH_INTERVAL_SECONDS
             ):
                 self._unknown_key_at = self._clock()
                 await self._try_fetch_keys()
-        return self._keys_by_id.get(id_and_algorithm)
+        return self._keys_by_id.get(key_id_and_algorithm)
 
     async def _try_fetch_keys(self) -> None:
         """Replace the keys; when that fails, keep the old ones and log the reason."""
         self._tried_at = self._clock()
         try:
-            with anyio.fail_after(_FETCH_SECONDS):
+            with anyio.fail_after(_FETCH_TIMEOUT_SECONDS):
                 self._keys_by_id = await _fetch_keys(self._issuer, self._jwks_url)
         except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
             failure_reason = str(error) or type(error).__name__
@@ -232,17 +236,17 @@ class SigningKeys:
             self._fetched_at = self._clock()
 
     def _has_usable_keys(self) -> bool:
-        return self._get_keys_age() <= KEYS_FRESH_SECONDS + KEYS_STALE_SECONDS
+        return self._get_keys_age_seconds() <= KEYS_FRESH_SECONDS + KEYS_GRACE_SECONDS
 
-    def _get_keys_age(self) -> float:
+    def _get_keys_age_seconds(self) -> float:
         return self._measure_seconds_since(self._fetched_at)
 
     def _measure_seconds_since(self, earlier_time: float) -> float:
         return self._clock() - earlier_time
 
 
-async def _fetch_keys(issuer_url: str, jwks_url: str | None) -> KeysById:
-    async with make_async_client(timeout=_FETCH_SECONDS) as http_client:
+async def _fetch_keys(issuer_url: str, jwks_url: str | None) -> KeysByIdAndAlgorithm:
+    async with make_async_client(timeout=_FETCH_TIMEOUT_SECONDS) as http_client:
         return _parse_key_set(
             await _fetch_json_document(
                 http_client, jwks_url or await _discover_keys_url(http_client, issuer_url)
@@ -261,8 +265,10 @@ async def _discover_keys_url(http_client: httpx2.AsyncClient, issuer_url: str) -
         # Metadata that names another issuer must not be used (RFC 8414, section 3.3).
         if issuer_metadata.get("issuer") == issuer_url and isinstance(jwks_url, str):
             # An issuer elsewhere must not send us to a port of this machine.
-            is_downgrade = issuer_url.startswith("https:") and not jwks_url.startswith("https:")
-            if is_downgrade or not re.fullmatch(TRUSTED_URL_PATTERN, jwks_url):
+            is_https_downgrade = issuer_url.startswith("https:") and not jwks_url.startswith(
+                "https:"
+            )
+            if is_https_downgrade or not re.fullmatch(TRUSTED_URL_PATTERN, jwks_url):
                 raise ValueError("the jwks_uri in its metadata is not an https address")
             return jwks_url
     raise ValueError("no metadata of this issuer with a jwks_uri was found")
@@ -270,10 +276,10 @@ async def _discover_keys_url(http_client: httpx2.AsyncClient, issuer_url: str) -
 
 def list_metadata_urls(issuer_url: str) -> list[str]:
     """Return where an issuer's metadata may be: RFC 8414, and both forms of OpenID Connect."""
-    issuer_parts = urlsplit(issuer_url)
+    issuer_url_parts = urlsplit(issuer_url)
     issuer_origin, issuer_path = (
-        f"{issuer_parts.scheme}://{issuer_parts.netloc}",
-        issuer_parts.path.rstrip("/"),
+        f"{issuer_url_parts.scheme}://{issuer_url_parts.netloc}",
+        issuer_url_parts.path.rstrip("/"),
     )
     return list(
         dict.fromkeys(
@@ -302,28 +308,30 @@ async def _fetch_json_document(http_client: httpx2.AsyncClient, url: str) -> dic
     return json_document
 
 
-def _parse_key_set(key_set: Mapping[str, Any]) -> KeysById:
+def _parse_key_set(key_set_json: Mapping[str, Any]) -> KeysByIdAndAlgorithm:
     """Return every signing key, by its id and by each algorithm it can be used with."""
-    key_descriptions = key_set.get("keys")
-    if not isinstance(key_descriptions, list):
+    keys_as_json = key_set_json.get("keys")
+    if not isinstance(keys_as_json, list):
         raise ValueError("the key set holds no list of keys")
-    keys_by_id: dict[tuple[str | None, str], jwt.PyJWK] = {}
-    for jwk_fields in key_descriptions[:_MAX_SIGNING_KEYS]:
+    keys_by_id_and_algorithm: dict[tuple[str | None, str], jwt.PyJWK] = {}
+    for jwk_fields in keys_as_json[:_MAX_SIGNING_KEYS]:
         for signing_algorithm in _list_algorithms(jwk_fields):
             try:
-                keys_by_id[jwk_fields.get("kid"), signing_algorithm] = jwt.PyJWK(
+                keys_by_id_and_algorithm[jwk_fields.get("kid"), signing_algorithm] = jwt.PyJWK(
                     jwk_fields, signing_algorithm
                 )
             except jwt.PyJWTError as error:
                 logger.warning("A signing key is skipped: %s", type(error).__name__)
-    if not keys_by_id:  # no issuer withdraws them all: this is a fault, and the old keys are better
+    if (
+        not keys_by_id_and_algorithm
+    ):  # no issuer withdraws them all: this is a fault, and the old keys are better
         raise ValueError("the key set holds no key that signs")
-    if len(key_descriptions) == 1:  # then a token need not name its key
-        keys_by_id |= {
+    if len(keys_as_json) == 1:  # then a token need not name its key
+        keys_by_id_and_algorithm |= {
             (None, signing_algorithm): signing_key
-            for (_, signing_algorithm), signing_key in keys_by_id.items()
+            for (_, signing_algorithm), signing_key in keys_by_id_and_algorithm.items()
         }
-    return keys_by_id
+    return keys_by_id_and_algorithm
 
 
 def _list_algorithms(jwk_fields: Any) -> Iterable[str]:

@@ -92,16 +92,18 @@ class AuthPolicies:
             ),
         )
         self._policies_by_prefix = tuple(
-            (f"{base_router.prefix}/", self._find_strictest((knowledge_base,)))
+            (f"{base_router.prefix}/", self._get_strictest_policy((knowledge_base,)))
             for knowledge_base in distinct_bases
             for base_router in knowledge_base.get_routers()
         )
-        self.default_policy = _choose_strictest(key_auth, self._find_strictest(distinct_bases))
+        self.default_policy = _choose_strictest_policy(
+            key_auth, self._get_strictest_policy(distinct_bases)
+        )
         """Protects what belongs to no face: the index, /docs, /metrics."""
 
     def find_policy(self, server_face: Face) -> AuthPolicy:
         """Return the strictest of the policies of a face's bases."""
-        return self._find_strictest(server_face.bases)
+        return self._get_strictest_policy(server_face.bases)
 
     def is_josh_path(self, request_path: str) -> bool:
         """Whether a path belongs to bases that JOSH_AUTH decides about, and to no others."""
@@ -109,7 +111,7 @@ class AuthPolicies:
 
     def can_connect_apps(self, request: Request) -> bool:
         """Whether apps can connect by a sign-in at the address that this request came to."""
-        return bool(self._list_issuers(self.key_auth, request))
+        return bool(self._list_issuer_urls(self.key_auth, request))
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser | None:
         """Return the caller, or None where anybody may call. Raise Unauthorized."""
@@ -120,8 +122,10 @@ class AuthPolicies:
             return await path_policy.authenticate(scope)
         except Unauthorized as refusal:
             # Where keys come from the operator only, there is nothing that a client could discover.
-            is_discoverable = path_policy.access == "oauth" or is_mcp_path(scope["path"])
-            if not is_discoverable or not self._list_issuers(path_policy, Request(scope)):
+            is_issuer_discoverable = path_policy.access == "oauth" or is_mcp_path(scope["path"])
+            if not is_issuer_discoverable or not self._list_issuer_urls(
+                path_policy, Request(scope)
+            ):
                 raise
             challenge_header = self._make_challenge_header(refusal.message, scope)
             raise Unauthorized(
@@ -132,11 +136,17 @@ class AuthPolicies:
         """Return the routes of the RFC 9728 documents: of this address, and of each face that
         takes tokens.
         """
-        faces_by_path = self._faces_by_resource if self.key_auth.grants else self._josh_pages
-        metadata_paths = _list_metadata_paths(faces_by_path) if faces_by_path else ()
-        return [Route(metadata_path, self._show_metadata) for metadata_path in metadata_paths]
+        faces_by_resource_path = (
+            self._faces_by_resource if self.key_auth.grants else self._josh_pages
+        )
+        metadata_paths = (
+            _list_metadata_paths(faces_by_resource_path) if faces_by_resource_path else ()
+        )
+        return [
+            Route(metadata_path, self._show_resource_metadata) for metadata_path in metadata_paths
+        ]
 
-    async def _show_metadata(self, request: Request) -> Response:
+    async def _show_resource_metadata(self, request: Request) -> Response:
         """What is protected, and by whose tokens; an empty list says that none are required."""
         resource_path = request.url.path.removeprefix(RESOURCE_METADATA_PATH)
         server_face = self._faces_by_resource.get(resource_path)
@@ -144,19 +154,19 @@ class AuthPolicies:
         resource_metadata = {
             "resource": get_server_address(request, self._public_url) + resource_path,
             "resource_name": server_face.title if server_face else "Reading Room",
-            "authorization_servers": self._list_issuers(face_policy, request),
+            "authorization_servers": self._list_issuer_urls(face_policy, request),
             "bearer_methods_supported": ["header"],
         }
         return JSONResponse(resource_metadata)
 
-    def _list_issuers(self, auth_policy: AuthPolicy, request: Request) -> list[str]:
+    def _list_issuer_urls(self, auth_policy: AuthPolicy, request: Request) -> list[str]:
         """Return who issues the tokens that a policy takes: others, this very server, or nobody."""
         if (
             auth_policy is not self.key_auth
             or not self.key_auth.grants
             or auth_policy.access != "key"
         ):
-            return list(auth_policy.issuers)
+            return list(auth_policy.issuer_urls)
         server_url = get_server_address(request, self._public_url)
         return [server_url] if connectors.can_issue_tokens(server_url) else []
 
@@ -192,8 +202,8 @@ class AuthPolicies:
                 return prefix_policy
         return self.default_policy
 
-    def _find_strictest(self, knowledge_bases: Iterable[KnowledgeBase]) -> AuthPolicy:
-        return _choose_strictest(
+    def _get_strictest_policy(self, knowledge_bases: Iterable[KnowledgeBase]) -> AuthPolicy:
+        return _choose_strictest_policy(
             *(
                 self._josh_policy if is_josh_base(knowledge_base) else self.key_auth
                 for knowledge_base in knowledge_bases
@@ -210,8 +220,8 @@ def _make_josh_policy(settings: ServerSettings, key_auth: KeyAuth) -> AuthPolicy
     return OpenAccess() if settings.josh_auth == "disabled" else key_auth
 
 
-def _choose_strictest(*policies: AuthPolicy) -> AuthPolicy:
-    return max(policies, key=lambda policy: policy.strictness)
+def _choose_strictest_policy(*auth_policies: AuthPolicy) -> AuthPolicy:
+    return max(auth_policies, key=lambda auth_policy: auth_policy.strictness)
 
 
 def _list_metadata_paths(resource_paths: Iterable[str]) -> list[str]:

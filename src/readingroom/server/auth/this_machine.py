@@ -16,9 +16,9 @@ from readingroom.server.settings import ServerSettings
 _PROXY_HEADERS = (b"forwarded", b"via", b"true-client-ip", b"client-ip", b"cdn-loop")
 _PROXY_HEADER_PREFIXES = (b"x-", b"cf-", b"fly-", b"fastly-")
 """What proxies write into a request; no browser sends any of these, and neither do our pages."""
-_CONNECTION_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_CONNECTION_TABLE_PATHS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _SOCK_DIAG_PROTOCOL = 4  # NETLINK_SOCK_DIAG, which the socket module does not name
-_DIAG_BY_FAMILY_MESSAGE = 20  # SOCK_DIAG_BY_FAMILY
+_DIAG_BY_FAMILY_MESSAGE_TYPE = 20  # SOCK_DIAG_BY_FAMILY
 # nlmsghdr: length, type, flags, sequence, port
 _DIAG_HEADER_STRUCT = struct.Struct("=IHHII")
 # inet_diag_req_v2: family, protocol, extensions and padding, states; the socket's id follows
@@ -29,7 +29,7 @@ _ANY_INTERFACE_AND_COOKIE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
 # inet_diag_msg: family, state, timer and retransmissions stand before the id of the socket.
 _ANSWER_PORTS_OFFSET = _DIAG_HEADER_STRUCT.size + 4
 # After the id come three numbers: when the timer ends, and the lengths of both queues.
-_ANSWER_ACCOUNT_OFFSET = _ANSWER_PORTS_OFFSET + 48 + 12
+_ANSWER_USER_ID_OFFSET = _ANSWER_PORTS_OFFSET + 48 + 12
 
 
 def is_direct_and_local(scope: Scope, settings: ServerSettings) -> bool:
@@ -45,25 +45,27 @@ def is_direct_and_local(scope: Scope, settings: ServerSettings) -> bool:
         and scope["http_version"] != "1.0"
         and is_loopback(Request(scope).url.hostname or "")
         and not any(_is_proxy_header(header_name) for header_name, _ in scope["headers"])
-        and find_sender_account(scope) in (None, 0, os.getuid())
+        and find_sender_user_id(scope) in (None, 0, os.getuid())
     )
 
 
-def find_sender_account(scope: Scope) -> int | None:
+def find_sender_user_id(scope: Scope) -> int | None:
     """Return the user id of the program that opened a connection on this machine.
 
     None where the kernel does not tell: on macOS, or when the connection is closed already.
     """
     try:
-        return _ask_kernel(scope["client"], scope["server"])
+        return _ask_kernel_for_user_id(scope["client"], scope["server"])
     except OSError:  # no Linux, or a sandbox that forbids the question
         pass
     except (TypeError, ValueError, struct.error):  # no addresses, or those of a test
         return None
-    return _search_tables(scope["client"], scope["server"])
+    return _find_user_id_in_tables(scope["client"], scope["server"])
 
 
-def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int | None:
+def _ask_kernel_for_user_id(
+    client_host_and_port: tuple[str, int], server_host_and_port: tuple[str, int]
+) -> int | None:
     """Return the account of a connection, which the kernel looks up in microseconds.
 
     Its tables take milliseconds to read, and all other callers would wait for them. Raise OSError
@@ -72,10 +74,11 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
     if not hasattr(socket, "AF_NETLINK"):
         raise OSError("only Linux can be asked")
     client_ip_address, server_ip_address = (
-        ipaddress.ip_address(connection_end[0]) for connection_end in (client_end, server_end)
+        ipaddress.ip_address(host_and_port[0])
+        for host_and_port in (client_host_and_port, server_host_and_port)
     )
     address_family = socket.AF_INET if client_ip_address.version == 4 else socket.AF_INET6
-    port_bytes = _PORTS_STRUCT.pack(client_end[1], server_end[1])
+    port_bytes = _PORTS_STRUCT.pack(client_host_and_port[1], server_host_and_port[1])
     kernel_question = (
         _DIAG_REQUEST_STRUCT.pack(address_family, socket.IPPROTO_TCP, 0xFFFFFFFF)
         + port_bytes
@@ -84,7 +87,7 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
         + _ANY_INTERFACE_AND_COOKIE
     )
     diag_header = _DIAG_HEADER_STRUCT.pack(
-        _DIAG_HEADER_STRUCT.size + len(kernel_question), _DIAG_BY_FAMILY_MESSAGE, 1, 0, 0
+        _DIAG_HEADER_STRUCT.size + len(kernel_question), _DIAG_BY_FAMILY_MESSAGE_TYPE, 1, 0, 0
     )
     # The kernel answers while we send, so that there is nothing to wait for.
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG_PROTOCOL) as kernel_socket:
@@ -92,23 +95,25 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
         kernel_answer = kernel_socket.recv(4096, socket.MSG_DONTWAIT)
     # Anything else is an error, or somebody who listens where a connection has ended.
     if (
-        _DIAG_HEADER_STRUCT.unpack_from(kernel_answer)[1] != _DIAG_BY_FAMILY_MESSAGE
+        _DIAG_HEADER_STRUCT.unpack_from(kernel_answer)[1] != _DIAG_BY_FAMILY_MESSAGE_TYPE
         or port_bytes
         != kernel_answer[_ANSWER_PORTS_OFFSET : _ANSWER_PORTS_OFFSET + _PORTS_STRUCT.size]
     ):
         return None
     return int.from_bytes(
-        kernel_answer[_ANSWER_ACCOUNT_OFFSET : _ANSWER_ACCOUNT_OFFSET + 4], sys.byteorder
+        kernel_answer[_ANSWER_USER_ID_OFFSET : _ANSWER_USER_ID_OFFSET + 4], sys.byteorder
     )
 
 
-def _search_tables(client_end: tuple[str, int], server_end: tuple[str, int]) -> int | None:
+def _find_user_id_in_tables(
+    client_host_and_port: tuple[str, int], server_host_and_port: tuple[str, int]
+) -> int | None:
     """Return the account of a connection as the tables of the kernel have it."""
-    client_spellings, server_spellings = (
-        _list_kernel_spellings(client_end),
-        _list_kernel_spellings(server_end),
+    client_address_spellings, server_address_spellings = (
+        _list_kernel_address_spellings(client_host_and_port),
+        _list_kernel_address_spellings(server_host_and_port),
     )
-    for table_path in _CONNECTION_TABLES:
+    for table_path in _CONNECTION_TABLE_PATHS:
         try:
             table_lines = table_path.read_text("ascii").splitlines()
         except OSError:
@@ -116,7 +121,10 @@ def _search_tables(client_end: tuple[str, int], server_end: tuple[str, int]) -> 
         for table_line in table_lines:
             # Its number, both addresses, the state, three columns of queues and timers, the account
             table_columns = table_line.split(maxsplit=8)
-            if table_columns[1] in client_spellings and table_columns[2] in server_spellings:
+            if (
+                table_columns[1] in client_address_spellings
+                and table_columns[2] in server_address_spellings
+            ):
                 return int(table_columns[7])
     return None
 
@@ -125,9 +133,9 @@ def _is_proxy_header(header_name: bytes) -> bool:
     return header_name in _PROXY_HEADERS or header_name.startswith(_PROXY_HEADER_PREFIXES)
 
 
-def _list_kernel_spellings(connection_end: tuple[str, int]) -> tuple[str, ...]:
+def _list_kernel_address_spellings(host_and_port: tuple[str, int]) -> tuple[str, ...]:
     """Return one end of a connection as the kernel's tables write it, for IPv4 and for IPv6."""
-    host_address, port_number = connection_end
+    host_address, port_number = host_and_port
     ip_address = ipaddress.ip_address(host_address)
     packed_addresses = [ip_address.packed]
     if ip_address.version == 4:
@@ -141,8 +149,8 @@ def _list_kernel_spellings(connection_end: tuple[str, int]) -> tuple[str, ...]:
 def _format_kernel_address(packed_address: bytes) -> str:
     """Return an address in hexadecimal, each word of 32 bits in the order of this machine."""
     address_words = (
-        packed_address[start_byte : start_byte + 4]
-        for start_byte in range(0, len(packed_address), 4)
+        packed_address[byte_offset : byte_offset + 4]
+        for byte_offset in range(0, len(packed_address), 4)
     )
     return "".join(
         f"{int.from_bytes(address_word, sys.byteorder):08X}" for address_word in address_words

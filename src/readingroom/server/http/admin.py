@@ -41,8 +41,8 @@ class AdminKey:
         """Whether a request carries the key, and comes from this machine."""
         authorization_header = dict(scope["headers"]).get(b"authorization", b"")
         auth_scheme, _, sent_key = authorization_header.partition(b" ")
-        is_valid = auth_scheme == b"Bearer" and hmac.compare_digest(sent_key, self._key)
-        return is_valid and is_loopback(get_client_ip(scope))
+        is_valid_key = auth_scheme == b"Bearer" and hmac.compare_digest(sent_key, self._key)
+        return is_valid_key and is_loopback(get_client_ip(scope))
 
 
 class AdminEndpoint:
@@ -50,12 +50,12 @@ class AdminEndpoint:
 
     def __init__(
         self,
-        command_types: Mapping[str, type[Command]],
-        services_by_base: Mapping[str, Any],
+        command_types_by_name: Mapping[str, type[Command]],
+        services_by_base_name: Mapping[str, Any],
         admin_key: AdminKey,
     ) -> None:
-        self._command_types = command_types
-        self._services_by_base = services_by_base
+        self._command_types = command_types_by_name
+        self._services_by_base = services_by_base_name
         self._admin_key = admin_key
 
     async def run_command(self, request: Request) -> Response:
@@ -84,33 +84,33 @@ class AdminEndpoint:
 async def _stream_report_lines(base_command: Command, base_service: Any) -> AsyncIterator[str]:
     """Run a command and yield what it reports, line by line; it stops when the reader leaves."""
     # Bounded: a reader that stalls makes the command wait, and no memory fills.
-    report_stream, received_lines = anyio.create_memory_object_stream[ReportLine](16)
+    report_send_stream, report_receive_stream = anyio.create_memory_object_stream[ReportLine](16)
     async with anyio.create_task_group() as task_group:
-        task_group.start_soon(_run_command, base_command, base_service, report_stream)
-        async with received_lines:
-            async for report_line in received_lines:
+        task_group.start_soon(_run_command, base_command, base_service, report_send_stream)
+        async with report_receive_stream:
+            async for report_line in report_receive_stream:
                 yield json.dumps(report_line, ensure_ascii=False) + "\n"
 
 
 async def _run_command(
-    base_command: Command, base_service: Any, report_stream: MemoryObjectSendStream[ReportLine]
+    base_command: Command, base_service: Any, report_send_stream: MemoryObjectSendStream[ReportLine]
 ) -> None:
     async def report_progress(
         done_count: float, total_count: float | None, progress_message: str | None
     ) -> None:
-        await report_stream.send(
+        await report_send_stream.send(
             {"progress": {"done": done_count, "total": total_count, "message": progress_message}}
         )
 
-    async with report_stream:
+    async with report_send_stream:
         try:
             command_result = await base_command.run(base_service, report_progress)
-            await report_stream.send({"result": command_result.model_dump(mode="json")})
+            await report_send_stream.send({"result": command_result.model_dump(mode="json")})
         except Exception as failure:
-            await report_stream.send({"error": _make_failure_line(failure, base_command.name)})
+            await report_send_stream.send({"error": _make_error_report(failure, base_command.name)})
 
 
-def _make_failure_line(command_error: Exception, command_name: str) -> ReportLine:
+def _make_error_report(command_error: Exception, command_name: str) -> ReportLine:
     if not isinstance(command_error, KnowledgeError):
         logger.error("unexpected failure in the command %s", command_name, exc_info=command_error)
         command_error = InternalError("The command failed; the server's log has the reason.")

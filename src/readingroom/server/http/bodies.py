@@ -38,8 +38,8 @@ class BodyLimitMiddleware:
         if scope["type"] != "http" or not _has_body(scope) or self._exempts_request(scope):
             await self._app(scope, receive, send)
             return
-        length_header = dict(scope["headers"]).get(b"content-length", b"")
-        declared_byte_count = int(length_header) if length_header.isdigit() else 0
+        content_length_header = dict(scope["headers"]).get(b"content-length", b"")
+        declared_byte_count = int(content_length_header) if content_length_header.isdigit() else 0
         self._check_body_size(declared_byte_count)
         caller_id = identify_caller(scope)
         with self._memory_charges.charge_bytes(
@@ -94,8 +94,8 @@ def is_not_small_form(scope: Scope) -> bool:
 
 def _accepts_uploads(http_route: BaseRoute) -> bool:
     """Whether a FastAPI route documents a form with a file (`make_upload_form_openapi`)."""
-    route_description = getattr(http_route, "openapi_extra", None) or {}
-    return _UPLOAD_CONTENT_TYPE in route_description.get("requestBody", {}).get("content", {})
+    openapi_description = getattr(http_route, "openapi_extra", None) or {}
+    return _UPLOAD_CONTENT_TYPE in openapi_description.get("requestBody", {}).get("content", {})
 
 
 def _has_body(scope: Scope) -> bool:

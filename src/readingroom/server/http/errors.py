@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 SIGN_IN_PATH = "/sign-in"
 
-_READ_PATH = "/read"
+_RECORD_PAGE_PATH = "/read"
 
 INTERNAL_MESSAGE = "Something went wrong on our side; the log has the reason."
 
@@ -47,7 +47,7 @@ class ErrorMiddleware:
     """ASGI middleware: sets the request id, and answers for what the layers below raise.
 
     Where `matches_page` holds of a request, errors are rendered as pages, in `frame`, for browsers.
-    Where `is_josh_path` holds of its path, a refusal has the whole envelope.
+    Where `matches_josh_path` holds of its path, a refusal has the whole envelope.
     """
 
     def __init__(
@@ -55,40 +55,44 @@ class ErrorMiddleware:
         app: ASGIApp,
         frame_renderer: PageFrame | None = None,
         matches_page: Callable[[Scope], bool] = _never_is_page,
-        is_josh_path: Callable[[str], bool] = _never_is_josh_path,
+        matches_josh_path: Callable[[str], bool] = _never_is_josh_path,
     ) -> None:
         self._app = app
         self._frame = frame_renderer
         self._matches_page = matches_page
-        self._is_josh_path = is_josh_path
+        self._is_josh_path = matches_josh_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         request_headers = _read_request_headers(scope)
         request_id = make_request_id(request_headers.get(b"x-request-id"))
-        id_headers = [(b"x-request-id", request_id.encode())]
+        request_id_headers = [(b"x-request-id", request_id.encode())]
         correlation_id = request_id
         if b"x-correlation-id" in request_headers:
             correlation_id = make_request_id(request_headers[b"x-correlation-id"])
-            id_headers.append((b"x-correlation-id", correlation_id.encode()))
+            request_id_headers.append((b"x-correlation-id", correlation_id.encode()))
         scope.setdefault("state", {}).update(
             request_id=request_id, correlation_id=correlation_id, request_headers=request_headers
         )
         if self._frame:
             attach_frame(scope, self._frame)
-        has_started = has_finished = False
+        has_response_started = has_response_finished = False
 
         async def send_with_id(asgi_message: Message) -> None:
-            nonlocal has_started, has_finished
+            nonlocal has_response_started, has_response_finished
             if asgi_message["type"] == "http.response.start":
-                has_started = True
+                has_response_started = True
                 request_allowance = scope["state"].get("allowance")
-                limit_headers = request_allowance.to_headers() if request_allowance else []
-                response_headers = [*asgi_message["headers"], *id_headers, *limit_headers]
+                rate_limit_headers = request_allowance.to_headers() if request_allowance else []
+                response_headers = [
+                    *asgi_message["headers"],
+                    *request_id_headers,
+                    *rate_limit_headers,
+                ]
                 asgi_message["headers"] = response_headers + _list_missing_headers(response_headers)
             elif asgi_message["type"] == "http.response.body":
-                has_finished = not asgi_message.get("more_body", False)
+                has_response_finished = not asgi_message.get("more_body", False)
             await send(asgi_message)
 
         try:
@@ -96,11 +100,13 @@ class ErrorMiddleware:
         except Exception as failure:
             error = _convert_to_knowledge_error(failure, request_id)
             # Once headers are sent there can be no other answer; the log has the error.
-            if not has_started:
+            if not has_response_started:
                 response = self._render_error(scope, error, request_id)
                 await response(scope, receive, send_with_id)
         else:
-            if has_started and not has_finished:  # an event stream that the shutdown cut off
+            if (
+                has_response_started and not has_response_finished
+            ):  # an event stream that the shutdown cut off
                 await send_with_id({"type": "http.response.body", "body": b""})
 
     def _render_error(self, scope: Scope, error: KnowledgeError, request_id: str) -> Response:
@@ -134,15 +140,20 @@ _BROWSER_HEADERS = (
 
 def _list_missing_headers(response_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return the headers for browsers that a response does not have of its own."""
-    present_names = {header_name for header_name, _ in response_headers}
+    present_header_names = {header_name for header_name, _ in response_headers}
     return [
         browser_header
         for browser_header in _BROWSER_HEADERS
-        if browser_header[0] not in present_names
+        if browser_header[0] not in present_header_names
     ]
 
 
-_READ_HEADER_NAMES = {b"x-request-id", b"x-correlation-id", b"traceparent", b"content-length"}
+_KEPT_REQUEST_HEADER_NAMES = {
+    b"x-request-id",
+    b"x-correlation-id",
+    b"traceparent",
+    b"content-length",
+}
 
 
 def _read_request_headers(scope: Scope) -> dict[bytes, str]:
@@ -150,7 +161,7 @@ def _read_request_headers(scope: Scope) -> dict[bytes, str]:
     return {
         header_name: header_value.decode("latin-1")
         for header_name, header_value in scope["headers"]
-        if header_name in _READ_HEADER_NAMES
+        if header_name in _KEPT_REQUEST_HEADER_NAMES
     }
 
 
@@ -179,22 +190,22 @@ def render_error_page(scope: Scope, error: KnowledgeError, request_id: str) -> R
         code=error.code,
         # An address of a record comes from a citation; another one from a form on its page.
         form_address=scope["path"]
-        if error.http_status == 422 and scope["path"] != _READ_PATH
+        if error.http_status == 422 and scope["path"] != _RECORD_PAGE_PATH
         else None,
         hints=[
             (
-                _LABEL_BY_HINT[hint_name],
+                _LABEL_BY_HINT_NAME[hint_name],
                 hint_value if isinstance(hint_value, list | tuple) else [hint_value],
             )
             for hint_name, hint_value in error.hint.items()
-            if hint_name in _LABEL_BY_HINT
+            if hint_name in _LABEL_BY_HINT_NAME
         ],
         request_id=request_id,
     )
 
 
 # Hints that help a person; the others name tools and fields, which are for programs.
-_LABEL_BY_HINT = {
+_LABEL_BY_HINT_NAME = {
     "nearest": "Nearest to it:",
     "redirected_to": "It moved to",
     "successor_id": "In its place:",
@@ -202,7 +213,7 @@ _LABEL_BY_HINT = {
 }
 
 
-def _render_router_error(
+def _render_router_error_page(
     request: Request,
     raised_error: HTTPException,
     error_code: str,
@@ -234,11 +245,11 @@ async def handle_http_exception(request: Request, raised_error: Exception) -> Re
     if accepts_html(request.scope) and has_frame(request.scope):
         if raised_error.status_code == 404:
             message = "There is no page at this address."
-            return _render_router_error(request, raised_error, error_code, message)
+            return _render_router_error_page(request, raised_error, error_code, message)
         if raised_error.status_code == 405:
             message = "This address takes what a form or a program sends; it is no page."
-            return _render_router_error(
-                request, raised_error, error_code, message, _find_parent_page(request)
+            return _render_router_error_page(
+                request, raised_error, error_code, message, _find_parent_page_path(request)
             )
     error_body = {
         "type": error_kind,
@@ -249,7 +260,7 @@ async def handle_http_exception(request: Request, raised_error: Exception) -> Re
     return JSONResponse({"error": error_body}, raised_error.status_code, raised_error.headers)
 
 
-def _find_parent_page(request: Request) -> str | None:
+def _find_parent_page_path(request: Request) -> str | None:
     """Return the path above the one that was asked for, if it is a page that can be opened."""
     parent_path = request.url.path.rpartition("/")[0]
     parent_scope = {**request.scope, "path": parent_path, "root_path": "", "method": "GET"}

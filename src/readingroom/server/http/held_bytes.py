@@ -50,13 +50,15 @@ class MemoryCharges:
 
     def check_memory_limits(self, caller_id: str, byte_count: int) -> None:
         """Raise TooManyBytes unless a caller may have so many more."""
-        held_bytes = self._bytes_by_caller[caller_id]
-        is_over = held_bytes + byte_count > self._max_bytes_per_caller
-        is_crowded = self._total_bytes + byte_count > self._max_total_bytes
-        if held_bytes > _MAX_SMALL_BODY_BYTES and (is_over or is_crowded):
+        held_byte_count = self._bytes_by_caller[caller_id]
+        is_over_caller_limit = held_byte_count + byte_count > self._max_bytes_per_caller
+        is_over_total_limit = self._total_bytes + byte_count > self._max_total_bytes
+        if held_byte_count > _MAX_SMALL_BODY_BYTES and (
+            is_over_caller_limit or is_over_total_limit
+        ):
             raise TooManyBytes(
-                f"Requests and answers of this caller already take {held_bytes} bytes of memory; "
-                "read your answers, let them finish, and send fewer at once",
+                f"Requests and answers of this caller already take {held_byte_count} bytes of "
+                "memory; read your answers, let them finish, and send fewer at once",
                 retry_after=1,
             )
 
@@ -71,10 +73,10 @@ class ByteCharge:
 
     def grow_to(self, byte_count: int) -> None:
         """Count at least so many bytes from now on. Raise TooManyBytes."""
-        added_bytes = byte_count - self._byte_count
-        if added_bytes > 0:
-            self._memory_charges.check_memory_limits(self._caller, added_bytes)
-            self._memory_charges.add_bytes(self._caller, added_bytes)
+        added_byte_count = byte_count - self._byte_count
+        if added_byte_count > 0:
+            self._memory_charges.check_memory_limits(self._caller, added_byte_count)
+            self._memory_charges.add_bytes(self._caller, added_byte_count)
             self._byte_count = byte_count
 
     def release_bytes(self) -> None:

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_REMEMBERED_CALLERS = 10_000
 _SHARING_PAUSE_SECONDS = 0.25
-_SECONDS_BETWEEN_CLEARINGS = 60.0
+_SECONDS_BETWEEN_BUCKET_CLEARINGS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,13 @@ class Allowance:
 
 
 class RateLimiter:
-    """Allows each caller `per_minute` requests a minute, all at once if it likes; 0 is no limit."""
+    """Allows each caller `requests_per_minute`, all at once if it likes; 0 is no limit."""
 
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._capacity = float(per_minute)
-        self._requests_per_second = per_minute / 60
+    def __init__(
+        self, requests_per_minute: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._capacity = float(requests_per_minute)
+        self._requests_per_second = requests_per_minute / 60
         self._clock = clock
         self._remaining_by_caller: dict[str, tuple[float, float]] = {}
         """By caller, the requests that remain, and when that was computed."""
@@ -57,7 +59,7 @@ class RateLimiter:
         if not self._capacity:
             return
         now_seconds = self._clock()
-        remaining_requests = self._refill_bucket(caller_id, now_seconds)
+        remaining_requests = self._compute_remaining_requests(caller_id, now_seconds)
         if remaining_requests < 1:
             # A refused request is not counted, so whoever waits as long as it says is served.
             wait_seconds = math.ceil((1 - remaining_requests) / self._requests_per_second)
@@ -80,38 +82,38 @@ class RateLimiter:
         database does not answer, each process counts for itself.
         """
         self._is_shared = bool(self._capacity)
-        is_failing, next_clearing_at = False, self._clock()
+        is_sharing_failing, next_clearing_at = False, self._clock()
         while self._is_shared:
             try:
-                await self.exchange_counts(shared_buckets)
+                await self.exchange_request_counts(shared_buckets)
                 if self._clock() >= next_clearing_at:
-                    next_clearing_at = self._clock() + _SECONDS_BETWEEN_CLEARINGS
+                    next_clearing_at = self._clock() + _SECONDS_BETWEEN_BUCKET_CLEARINGS
                     await anyio.to_thread.run_sync(shared_buckets.forget_full_buckets)
-                is_failing = False
+                is_sharing_failing = False
             except StorageFailed as error:
-                if not is_failing:  # once, not at every attempt
+                if not is_sharing_failing:  # once, not at every attempt
                     logger.warning("%s; each process counts for itself", error.message)
-                is_failing = True
+                is_sharing_failing = True
             await anyio.sleep(_SHARING_PAUSE_SECONDS)
 
-    async def exchange_counts(self, shared_buckets: SharedBuckets) -> None:
+    async def exchange_request_counts(self, shared_buckets: SharedBuckets) -> None:
         """Take what was spent here out of the shared buckets, and keep what is left in them.
 
         Raise `StorageFailed`; what was spent is then told the next time.
         """
         self._is_shared = True
-        spent_by_caller, self._unshared_by_caller = self._unshared_by_caller, Counter()
-        if not spent_by_caller:
+        spent_count_by_caller, self._unshared_by_caller = self._unshared_by_caller, Counter()
+        if not spent_count_by_caller:
             return
         try:
-            remaining_by_caller = await anyio.to_thread.run_sync(
-                shared_buckets.spend_requests, spent_by_caller, int(self._capacity)
+            remaining_count_by_caller = await anyio.to_thread.run_sync(
+                shared_buckets.spend_requests, spent_count_by_caller, int(self._capacity)
             )
         except StorageFailed:
-            self._unshared_by_caller.update(spent_by_caller)
+            self._unshared_by_caller.update(spent_count_by_caller)
             raise
         now_seconds = self._clock()
-        for caller_id, remaining_requests in remaining_by_caller.items():
+        for caller_id, remaining_requests in remaining_count_by_caller.items():
             # Those that came meanwhile are told the next time.
             self._remaining_by_caller[caller_id] = (
                 remaining_requests - self._unshared_by_caller[caller_id],
@@ -122,11 +124,11 @@ class RateLimiter:
         """Return what remains to a caller whose request was counted; None without a limit."""
         if not self._capacity:
             return None
-        remaining_requests = self._refill_bucket(caller_id, self._clock())
+        remaining_requests = self._compute_remaining_requests(caller_id, self._clock())
         reset_seconds = math.ceil((self._capacity - remaining_requests) / self._requests_per_second)
         return Allowance(int(self._capacity), max(0, int(remaining_requests)), reset_seconds)
 
-    def _refill_bucket(self, caller_id: str, now_seconds: float) -> float:
+    def _compute_remaining_requests(self, caller_id: str, now_seconds: float) -> float:
         """Return how many requests a caller has by now."""
         remaining_requests, updated_at = self._remaining_by_caller.get(
             caller_id, (self._capacity, now_seconds)
@@ -141,12 +143,12 @@ class RateLimiter:
 
         Whoever used up its own would else be served again after a flood of other addresses.
         """
-        callers_most_left_first = sorted(
+        caller_ids_most_left_first = sorted(
             self._remaining_by_caller,
-            key=lambda caller_id: self._refill_bucket(caller_id, now_seconds),
+            key=lambda caller_id: self._compute_remaining_requests(caller_id, now_seconds),
             reverse=True,
         )
-        for caller_id in callers_most_left_first[: _MAX_REMEMBERED_CALLERS // 10]:
+        for caller_id in caller_ids_most_left_first[: _MAX_REMEMBERED_CALLERS // 10]:
             del self._remaining_by_caller[caller_id]
 
 
@@ -156,8 +158,8 @@ class OpenRequests:
     Each of them holds a connection, and some wait for minutes: one caller must not have them all.
     """
 
-    def __init__(self, max_per_caller: int) -> None:
-        self._max_per_caller = max_per_caller
+    def __init__(self, max_requests_per_caller: int) -> None:
+        self._max_per_caller = max_requests_per_caller
         self._counts_by_caller: Counter[str] = Counter()
 
     @contextmanager

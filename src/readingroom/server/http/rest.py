@@ -35,10 +35,10 @@ class _RestApp(FastAPI):
     It takes seconds, and two threads that build it disturb each other.
     """
 
-    _description_lock = threading.Lock()
+    _openapi_lock = threading.Lock()
 
     def openapi(self) -> dict[str, Any]:
-        with self._description_lock:
+        with self._openapi_lock:
             return super().openapi()
 
 
@@ -116,5 +116,5 @@ def _format_field_location(field_location: tuple[str | int, ...]) -> str:
 
     `("body", 17)` is the offset at which JSON breaks off, where no field can be named.
     """
-    is_offset = isinstance(field_location[-1], int) and len(field_location) == 2
-    return ".".join(map(str, () if is_offset else field_location[1:])) or "body"
+    is_json_offset = isinstance(field_location[-1], int) and len(field_location) == 2
+    return ".".join(map(str, () if is_json_offset else field_location[1:])) or "body"

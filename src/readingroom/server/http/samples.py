@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from readingroom.protocol.sample import mark_sample_document
 
 # These describe the API and hold no records.
-_DESCRIPTION_PATHS = ("/openapi.json", "/docs")
+_API_DESCRIPTION_PATHS = ("/openapi.json", "/docs")
 _JSON_CONTENT_TYPE = b"application/json"
 
 
@@ -18,7 +18,7 @@ class SampleMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in _DESCRIPTION_PATHS:
+        if scope["type"] == "http" and scope["path"] not in _API_DESCRIPTION_PATHS:
             send = _SampleMarkingSend(send)
         await self._app(scope, receive, send)
 
@@ -40,23 +40,25 @@ class _SampleMarkingSend:
             return
         self._body += asgi_message.get("body", b"")
         if not asgi_message.get("more_body"):
-            await self._send_marked(self._response_start)
+            await self._send_marked_response(self._response_start)
 
-    async def _send_marked(self, response_start: Message) -> None:
+    async def _send_marked_response(self, response_start_message: Message) -> None:
         marked_body = _mark_json_body(self._body)
         # The marks make the body longer.
-        kept_headers = [
+        headers_without_length = [
             response_header
-            for response_header in response_start["headers"]
+            for response_header in response_start_message["headers"]
             if response_header[0] != b"content-length"
         ]
         new_length_header = (b"content-length", str(len(marked_body)).encode())
-        await self._send({**response_start, "headers": [*kept_headers, new_length_header]})
+        await self._send(
+            {**response_start_message, "headers": [*headers_without_length, new_length_header]}
+        )
         await self._send({"type": "http.response.body", "body": marked_body})
 
 
-def _is_json_response(response_start: Message) -> bool:
-    response_headers: dict[bytes, bytes] = dict(response_start["headers"])
+def _is_json_response(response_start_message: Message) -> bool:
+    response_headers: dict[bytes, bytes] = dict(response_start_message["headers"])
     return response_headers.get(b"content-type", b"").startswith(_JSON_CONTENT_TYPE)
 
 

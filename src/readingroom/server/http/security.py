@@ -9,7 +9,7 @@ import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.server.auth.bearer import identify_caller, is_mcp_path, log_refusal
 from readingroom.server.auth.browsers import BrowserAuth
 from readingroom.server.auth.policies import AuthPolicies
@@ -29,26 +29,34 @@ SECONDS_BETWEEN_KEY_CHECKS = 30.0
 
 
 @dataclass(frozen=True)
-class AllowedNames:
+class AllowedHostsAndOrigins:
     """The Host and Origin values this server answers to; `name:*` stands for any port."""
 
     hosts: tuple[str, ...]
     origins: tuple[str, ...]
-    named_origins: tuple[str, ...]
+    operator_origins: tuple[str, ...]
     """Those that the operator named; the others are ours, and this machine's."""
 
 
-def build_allowed_names(settings: ServerSettings) -> AllowedNames:
+def build_allowed_hosts_and_origins(settings: ServerSettings) -> AllowedHostsAndOrigins:
     """Return loopback, the address we listen on, the public one, and what the operator added."""
-    host_names = [*_LOOPBACK_HOSTS, *_format_host(settings.host), *settings.allowed_hosts]
+    host_names = [*_LOOPBACK_HOSTS, *_list_own_host_names(settings.host), *settings.allowed_hosts]
     if settings.public_url:
         host_names.append(urlsplit(settings.public_url).netloc)
-    hosts = tuple(dict.fromkeys(_add_any_port(host_name.lower() for host_name in host_names)))
+    allowed_hosts = tuple(
+        dict.fromkeys(_add_wildcard_port_names(host_name.lower() for host_name in host_names))
+    )
     allowed_origins = [
-        f"{url_scheme}://{host}" for host in hosts for url_scheme in ("http", "https")
+        f"{url_scheme}://{allowed_host}"
+        for allowed_host in allowed_hosts
+        for url_scheme in ("http", "https")
     ]
-    named_origins = tuple(request_origin.lower() for request_origin in settings.allowed_origins)
-    return AllowedNames(hosts, (*allowed_origins, *named_origins), named_origins)
+    operator_origins = tuple(
+        operator_origin.lower() for operator_origin in settings.allowed_origins
+    )
+    return AllowedHostsAndOrigins(
+        allowed_hosts, (*allowed_origins, *operator_origins), operator_origins
+    )
 
 
 class SecurityMiddleware:
@@ -57,7 +65,7 @@ class SecurityMiddleware:
     def __init__(
         self,
         app: ASGIApp,
-        allowed_names: AllowedNames,
+        allowed_hosts_and_origins: AllowedHostsAndOrigins,
         auth_policies: AuthPolicies,
         rate_limiter: RateLimiter,
         open_requests: OpenRequests,
@@ -66,7 +74,7 @@ class SecurityMiddleware:
         matches_page: Callable[[Scope], bool],
     ) -> None:
         self._app = app
-        self._allowed_names = allowed_names
+        self._allowed_names = allowed_hosts_and_origins
         self._policies = auth_policies
         self._limiter = rate_limiter
         self._open_requests = open_requests
@@ -93,7 +101,7 @@ class SecurityMiddleware:
         request_headers = dict(scope["headers"])
         host_name = request_headers.get(b"host", b"").decode("latin-1").lower()
         # Against DNS rebinding: a page whose name resolves to our address has its own name here.
-        if not _is_allowed_name(host_name, self._allowed_names.hosts):
+        if not _is_allowed_host_or_origin(host_name, self._allowed_names.hosts):
             raise Misdirected(
                 f"This server does not answer to the host {host_name[:100]!r}; "
                 "the operator can add it with READINGROOM_ALLOWED_HOSTS"
@@ -119,13 +127,13 @@ class SecurityMiddleware:
         Where no key is asked for, a page of another port of this machine may use the tools, as
         inspectors do; but it may not change anything over REST, where nobody is asked first.
         """
-        if not _is_allowed_name(request_origin, self._allowed_names.origins):
+        if not _is_allowed_host_or_origin(request_origin, self._allowed_names.origins):
             return False
-        is_write = scope["method"] not in _SAFE_METHODS and not is_mcp_path(scope["path"])
-        if not is_write or b"authorization" in request_headers:
+        is_rest_write = scope["method"] not in _SAFE_METHODS and not is_mcp_path(scope["path"])
+        if not is_rest_write or b"authorization" in request_headers:
             return True
         return (
-            request_origin in self._allowed_names.named_origins
+            request_origin in self._allowed_names.operator_origins
             or self._browser_auth.is_own_origin(scope, request_origin)
         )
 
@@ -182,7 +190,7 @@ class SecurityMiddleware:
             # A page elsewhere may open ours as often as it likes; this machine's own callers,
             # who have the same address, must not pay for that.
             caller_id += " from other sites"
-        current_caller.set(caller_id)
+        current_caller_id.set(caller_id)
         try:
             self._limiter.count_request(caller_id)
         finally:
@@ -254,17 +262,17 @@ def _is_open_path(scope: Scope) -> bool:
     )
 
 
-def _is_allowed_name(host_or_origin: str, allowed_names: Collection[str]) -> bool:
-    name_without_port, colon_mark, port_text = host_or_origin.rpartition(":")
+def _is_allowed_host_or_origin(host_or_origin: str, allowed_values: Collection[str]) -> bool:
+    name_without_port, port_colon, port_text = host_or_origin.rpartition(":")
     # A caller must not be able to send the wildcard of our own list.
     if port_text == "*":
         return False
-    return host_or_origin in allowed_names or (
-        bool(colon_mark) and port_text.isdecimal() and f"{name_without_port}:*" in allowed_names
+    return host_or_origin in allowed_values or (
+        bool(port_colon) and port_text.isdecimal() and f"{name_without_port}:*" in allowed_values
     )
 
 
-def _add_any_port(host_names: Iterable[str]) -> Iterable[str]:
+def _add_wildcard_port_names(host_names: Iterable[str]) -> Iterable[str]:
     """Yield each host; one without a port also stands for every port of it."""
     for host_name in host_names:
         yield host_name
@@ -273,7 +281,7 @@ def _add_any_port(host_names: Iterable[str]) -> Iterable[str]:
             yield f"{host_name}:*"
 
 
-def _format_host(host_name: str) -> list[str]:
+def _list_own_host_names(host_name: str) -> list[str]:
     """Return the address we listen on as a Host header has it; none for a wildcard address."""
     try:
         ip_address = ipaddress.ip_address(host_name)

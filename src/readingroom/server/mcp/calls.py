@@ -12,7 +12,7 @@ from readingroom.core.progress import ReportProgress
 from readingroom.protocol.tool import ToolContext
 from readingroom.server.auth.bearer import identify_caller
 
-Context = ServerRequestContext[Any, Any]
+RequestContext = ServerRequestContext[Any, Any]
 
 _TRACE_PROPAGATOR = (
     TraceContextTextMapPropagator()
@@ -20,7 +20,7 @@ _TRACE_PROPAGATOR = (
 _TRACEPARENT_PATTERN = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 
-def make_tool_context(request_context: Context) -> ToolContext:
+def make_tool_context(request_context: RequestContext) -> ToolContext:
     """Return the call of an MCP message: one in an HTTP request, or one over stdio."""
     report_progress = request_context.session.report_progress
     if request_context.request is None:

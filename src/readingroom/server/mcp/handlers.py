@@ -22,7 +22,7 @@ from readingroom.protocol.resources import RESOURCE_SCHEME
 from readingroom.protocol.tool import ResourceLink, Tool, ToolContext
 from readingroom.server.auth.bearer import can_write
 from readingroom.server.faces import BASES_PARAMETER, Face
-from readingroom.server.mcp.calls import Context, make_tool_context
+from readingroom.server.mcp.calls import RequestContext, make_tool_context
 from readingroom.server.mcp.consent import ConsentRequired, make_person_asker
 from readingroom.server.mcp.resources import add_resources
 from readingroom.server.observe.logging import CallRecord
@@ -36,7 +36,7 @@ RecordCall = Callable[[CallRecord], None]
 
 # A listing changes only when a base's live values do; a minute old is fresh enough. Private: keys
 # that may only read see fewer tools.
-_FIRST_VERSION_WITH_LINKS = "2025-06-18"
+_FIRST_PROTOCOL_WITH_LINKS = "2025-06-18"
 _LISTING_CACHE_HINT = CacheHint(ttl_ms=60_000, scope="private")
 
 
@@ -64,7 +64,7 @@ def build_mcp_server(
         on_list_tools=tool_handlers.list_tools,
         on_call_tool=tool_handlers.call_tool,
     )
-    if any(tool.view for tool, _ in server_face.tools_by_name.values()):
+    if any(tool.view for tool, _ in server_face.tools_and_dialects_by_name.values()):
         mcp_server.extensions[APPS_EXTENSION] = {"mimeTypes": [VIEW_MEDIA_TYPE]}
     mcp_server.middleware = [
         TracedOnlyMiddleware(server_middleware) for server_middleware in mcp_server.middleware
@@ -91,7 +91,7 @@ class _ToolHandlers:
         self, server_face: Face, call_recorders: Sequence[RecordCall], is_sample: bool
     ) -> None:
         self._face = server_face
-        self._tools_by_name = server_face.tools_by_name
+        self._tools_by_name = server_face.tools_and_dialects_by_name
         self._is_sample = is_sample
         self._schemas_with_headers = {
             tool_name: tool.input_schema
@@ -108,12 +108,16 @@ class _ToolHandlers:
             if tool.hints.read_only
         }
 
-    def _get_caller_tools(self, request_context: Context) -> dict[str, tuple[Tool, ErrorDialect]]:
+    def _get_caller_tools(
+        self, request_context: RequestContext
+    ) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Return the tools of this caller: a read-only key has none that writes."""
-        may_use_all = request_context.request is None or can_write(request_context.request.scope)
-        return self._tools_by_name if may_use_all else self._read_only_tools
+        may_use_all_tools = request_context.request is None or can_write(
+            request_context.request.scope
+        )
+        return self._tools_by_name if may_use_all_tools else self._read_only_tools
 
-    def _list_tool_names(self, request_context: Context) -> Collection[str]:
+    def _list_tool_names(self, request_context: RequestContext) -> Collection[str]:
         """Return the names of the tools that the address of this request asks for."""
         query_parameters = request_context.request.query_params if request_context.request else {}
         chosen_base_names = [
@@ -131,23 +135,23 @@ class _ToolHandlers:
         return self._schemas_with_headers.get(tool_name)
 
     async def list_tools(
-        self, request_context: Context, request_params: wire.PaginatedRequestParams | None
+        self, request_context: RequestContext, request_params: wire.PaginatedRequestParams | None
     ) -> wire.ListToolsResult:
-        listed_names = self._list_tool_names(request_context)
+        listed_tool_names = self._list_tool_names(request_context)
         listed_tools = [
             tool
             for tool_name, (tool, _) in self._get_caller_tools(request_context).items()
-            if tool_name in listed_names
+            if tool_name in listed_tool_names
         ]
         if not self._has_schemas:
             # Pydantic builds schemas at their first use. On the event loop every other request,
             # `/health` included, would wait for them.
-            await anyio.to_thread.run_sync(_prepare_schemas, self._tools_by_name)
+            await anyio.to_thread.run_sync(_prepare_tool_schemas, self._tools_by_name)
             self._has_schemas = True
         return wire.ListToolsResult(tools=[make_wire_tool(tool) for tool in listed_tools])
 
     async def call_tool(
-        self, request_context: Context, request_params: wire.CallToolRequestParams
+        self, request_context: RequestContext, request_params: wire.CallToolRequestParams
     ) -> wire.CallToolResult | wire.InputRequiredResult:
         tool_context = replace(
             make_tool_context(request_context),
@@ -264,7 +268,9 @@ def _mark_as_sample(tool_result: wire.CallToolResult) -> wire.CallToolResult:
     """Return the result marked as sample, its text still equal to its structured content."""
     result_meta = {**(tool_result.meta or {}), **sample.SAMPLE_META}
     if tool_result.is_error:
-        marked_content = [_mark_error_text(content_item) for content_item in tool_result.content]
+        marked_content = [
+            _mark_error_citations(content_item) for content_item in tool_result.content
+        ]
         return tool_result.model_copy(update={"content": marked_content, "meta": result_meta})
     marked_answer = sample.mark_sample_citations(tool_result.structured_content)
     marked_content = (
@@ -298,15 +304,15 @@ def _mark_link_as_sample(resource_link: wire.ContentBlock) -> wire.ContentBlock:
     )
 
 
-def _can_show_links(request_context: Context) -> bool:
+def _can_show_links(request_context: RequestContext) -> bool:
     """Whether the client's version of the protocol has links; older clients refuse the result."""
     protocol_version = request_context.session.protocol_version
     return bool(protocol_version) and is_version_at_least(
-        protocol_version, _FIRST_VERSION_WITH_LINKS
+        protocol_version, _FIRST_PROTOCOL_WITH_LINKS
     )
 
 
-def _mark_error_text(content_item: wire.ContentBlock) -> wire.ContentBlock:
+def _mark_error_citations(content_item: wire.ContentBlock) -> wire.ContentBlock:
     """Return the item with its citations marked if it holds a JSON object, else as it is."""
     if not isinstance(content_item, wire.TextContent) or not content_item.text.startswith("{"):
         return content_item
@@ -336,8 +342,10 @@ def _convert_to_knowledge_error(
     return InternalError(f"Something went wrong on our side. Request id: {tool_context.request_id}")
 
 
-def _prepare_schemas(tools_by_name: Mapping[str, tuple[Tool, ErrorDialect]]) -> None:
-    for tool, _ in tools_by_name.values():
+def _prepare_tool_schemas(
+    tools_and_dialects_by_name: Mapping[str, tuple[Tool, ErrorDialect]],
+) -> None:
+    for tool, _ in tools_and_dialects_by_name.values():
         tool.prepare_schemas()
 
 

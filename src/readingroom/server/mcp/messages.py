@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from readingroom.server.http.bodies import BodyLimitMiddleware
 from readingroom.server.http.held_bytes import MemoryCharges
 
-_MAX_PART_CHARS = 256
+_MAX_MESSAGE_PART_CHARS = 256
 _MAX_INITIALIZE_BYTES = 64 * 1024
 
 
@@ -32,7 +32,7 @@ class MessageLimitMiddleware:
 
     async def _check_envelope(self, scope: Scope, receive: Receive, send: Send) -> None:
         body_message = await receive()  # the whole body: the limit above has collected it
-        if problem_text := find_long_part(body_message.get("body", b"")):
+        if problem_text := find_long_part_problem(body_message.get("body", b"")):
             await _make_long_part_response(problem_text)(scope, receive, send)
             return
         asgi_messages = [body_message]
@@ -59,9 +59,9 @@ class _MessageEnvelope(BaseModel):
     params: _RequestParams | Any = Field(None, union_mode="left_to_right")
 
 
-def find_long_part(request_body: bytes) -> str | None:
+def find_long_part_problem(request_body: bytes) -> str | None:
     """Return which part of a JSON-RPC message is too long, and its limit; None for a good one."""
-    if len(request_body) <= _MAX_PART_CHARS:
+    if len(request_body) <= _MAX_MESSAGE_PART_CHARS:
         return None
     try:
         message_envelope = _MessageEnvelope.model_validate_json(request_body)
@@ -83,14 +83,14 @@ def find_long_part(request_body: bytes) -> str | None:
     }
     for part_name, part_value in values_by_part_name.items():
         if _is_too_long(part_value):
-            return f"{part_name}: at most {_MAX_PART_CHARS} characters"
+            return f"{part_name}: at most {_MAX_MESSAGE_PART_CHARS} characters"
     return None
 
 
 def _is_too_long(json_value: Any) -> bool:
     if isinstance(json_value, int):
-        return not -(10**_MAX_PART_CHARS) < json_value < 10**_MAX_PART_CHARS
-    return isinstance(json_value, str) and len(json_value) > _MAX_PART_CHARS
+        return not -(10**_MAX_MESSAGE_PART_CHARS) < json_value < 10**_MAX_MESSAGE_PART_CHARS
+    return isinstance(json_value, str) and len(json_value) > _MAX_MESSAGE_PART_CHARS
 
 
 def _make_long_part_response(problem_text: str) -> Response:

@@ -23,7 +23,7 @@ from readingroom.protocol.resources import (
 from readingroom.protocol.tool import ToolContext
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import get_server_address
-from readingroom.server.mcp.calls import Context, make_tool_context
+from readingroom.server.mcp.calls import RequestContext, make_tool_context
 from readingroom.web.views import VIEW_MEDIA_TYPE, render_view
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _RESOURCE_NOT_FOUND_CODE = -32002  # the protocol's code for a resource that doe
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
-Handler = Callable[[Context, Params], Awaitable[Result]]
+Handler = Callable[[RequestContext, Params], Awaitable[Result]]
 
 
 def add_resources(
@@ -56,20 +56,22 @@ def add_resources(
         ),
         None,
     )
-    page_params_type = wire.PaginatedRequestParams
+    paginated_params_type = wire.PaginatedRequestParams
     add_handler = mcp_server.add_request_handler
     if prompts_by_name:
         prompt_handlers = _PromptHandlers(prompts_by_name)
-        add_handler("prompts/list", page_params_type, prompt_handlers.list_prompts)
+        add_handler("prompts/list", paginated_params_type, prompt_handlers.list_prompts)
         add_handler("prompts/get", wire.GetPromptRequestParams, prompt_handlers.get_prompt)
-    has_views = any(tool.view for tool, _ in server_face.tools_by_name.values())
+    has_views = any(tool.view for tool, _ in server_face.tools_and_dialects_by_name.values())
     if resource_provider or has_views:
         view_reader = _ViewReader(_collect_image_readers(server_face), public_url)
         resource_handlers = _ResourceHandlers(
             resource_provider or _NoResources(), view_reader, is_sample
         )
-        add_handler("resources/list", page_params_type, resource_handlers.list_resources)
-        add_handler("resources/templates/list", page_params_type, resource_handlers.list_templates)
+        add_handler("resources/list", paginated_params_type, resource_handlers.list_resources)
+        add_handler(
+            "resources/templates/list", paginated_params_type, resource_handlers.list_templates
+        )
         add_handler("resources/read", wire.ReadResourceRequestParams, resource_handlers.read)
     if resource_provider:
         add_handler("completion/complete", wire.CompleteRequestParams, resource_handlers.complete)
@@ -79,29 +81,31 @@ def _translate_errors(resource_handler: Handler[Params, Result]) -> Handler[Para
     """Raise our errors as MCP errors; log anything else, and hide it from the client."""
 
     @wraps(resource_handler)
-    async def handle(*args: Any) -> Result:
+    async def handle_translating_errors(*args: Any) -> Result:
         try:
             return await resource_handler(*args)
         except MCPError:
             raise
         except KnowledgeError as error:
             error_data = {"code": error.code, "hint": dict(error.hint)}
-            error_code = (
+            mcp_error_code = (
                 _RESOURCE_NOT_FOUND_CODE if error.http_status == 404 else wire.INVALID_PARAMS
             )
-            raise MCPError(error_code, error.message, data=error_data) from error
+            raise MCPError(mcp_error_code, error.message, data=error_data) from error
         except Exception as error:
             logger.exception("unexpected failure in %s", resource_handler.__name__)
             raise MCPError(wire.INTERNAL_ERROR, "Something went wrong on our side") from error
 
-    return handle
+    return handle_translating_errors
 
 
 class _PromptHandlers:
     def __init__(self, prompts_by_name: Mapping[str, Prompt]) -> None:
         self._prompts = prompts_by_name
 
-    async def list_prompts(self, request_context: Context, params: Any) -> wire.ListPromptsResult:
+    async def list_prompts(
+        self, request_context: RequestContext, params: Any
+    ) -> wire.ListPromptsResult:
         return wire.ListPromptsResult(
             prompts=[
                 wire.Prompt(
@@ -122,19 +126,21 @@ class _PromptHandlers:
         )
 
     async def get_prompt(
-        self, request_context: Context, request_params: wire.GetPromptRequestParams
+        self, request_context: RequestContext, request_params: wire.GetPromptRequestParams
     ) -> wire.GetPromptResult:
         prompt = self._prompts.get(request_params.name)
         if prompt is None:
             raise MCPError(wire.INVALID_PARAMS, f"Unknown prompt: {request_params.name[:100]}")
         arguments = request_params.arguments or {}
-        missing_names = [
+        missing_argument_names = [
             prompt_argument.name
             for prompt_argument in prompt.arguments
             if prompt_argument.required and not arguments.get(prompt_argument.name)
         ]
-        if missing_names:
-            raise MCPError(wire.INVALID_PARAMS, f"{prompt.name} needs {', '.join(missing_names)}")
+        if missing_argument_names:
+            raise MCPError(
+                wire.INVALID_PARAMS, f"{prompt.name} needs {', '.join(missing_argument_names)}"
+            )
         prompt_content = wire.TextContent(
             text=f"{prompt.render(arguments)}\n\n{QUOTED_MATTER_INSTRUCTION}"
         )
@@ -156,33 +162,36 @@ class _ResourceHandlers:
         self.complete = _translate_errors(self._complete_argument)
 
     async def list_templates(
-        self, request_context: Context, params: Any
+        self, request_context: RequestContext, params: Any
     ) -> wire.ListResourceTemplatesResult:
         return wire.ListResourceTemplatesResult(
             resource_templates=[
                 wire.ResourceTemplate(
-                    uri_template=resource_template.uri, **_make_common_fields(resource_template)
+                    uri_template=resource_template.uri,
+                    **_make_common_listing_fields(resource_template),
                 )
                 for resource_template in self._provider.templates
             ]
         )
 
     async def _list_resources(
-        self, request_context: Context, request_params: wire.PaginatedRequestParams | None
+        self, request_context: RequestContext, request_params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourcesResult:
         listed_resources, next_cursor = await self._provider.list_resources(
             request_params.cursor if request_params else None
         )
         return wire.ListResourcesResult(
             resources=[
-                wire.Resource(uri=listed_resource.uri, **_make_common_fields(listed_resource))
+                wire.Resource(
+                    uri=listed_resource.uri, **_make_common_listing_fields(listed_resource)
+                )
                 for listed_resource in listed_resources
             ],
             next_cursor=next_cursor,
         )
 
     async def _read_resource(
-        self, request_context: Context, request_params: wire.ReadResourceRequestParams
+        self, request_context: RequestContext, request_params: wire.ReadResourceRequestParams
     ) -> wire.ReadResourceResult:
         if view_contents := await self._view_reader.read_view_or_picture(
             request_params.uri, request_context
@@ -202,7 +211,7 @@ class _ResourceHandlers:
         return wire.ReadResourceResult(contents=[resource_contents])
 
     async def _complete_argument(
-        self, request_context: Context, request_params: wire.CompleteRequestParams
+        self, request_context: RequestContext, request_params: wire.CompleteRequestParams
     ) -> wire.CompleteResult:
         arguments = (request_params.context.arguments if request_params.context else None) or {}
         completion_values = await self._provider.complete_argument(
@@ -224,13 +233,13 @@ class _ViewReader:
     """
 
     def __init__(
-        self, image_readers_by_prefix: Mapping[str, ReadPageImage], public_url: str | None
+        self, image_readers_by_uri_prefix: Mapping[str, ReadPageImage], public_url: str | None
     ) -> None:
-        self._image_readers_by_prefix = image_readers_by_prefix
+        self._image_readers_by_prefix = image_readers_by_uri_prefix
         self._public_url = public_url
 
     async def read_view_or_picture(
-        self, resource_uri: str, request_context: Context
+        self, resource_uri: str, request_context: RequestContext
     ) -> wire.TextResourceContents | wire.BlobResourceContents | None:
         """Return a view or a picture; None for what is neither. Raise RecordNotFound."""
         for uri_prefix, read_page_image in self._image_readers_by_prefix.items():
@@ -241,7 +250,9 @@ class _ViewReader:
                 uri=resource_uri,
                 mime_type=page_image.media_type,
                 blob=base64.b64encode(page_image.content).decode(),
-                _meta={"marks": [list(page_mark) for page_mark in page_image.marks]},
+                _meta={
+                    "marks": [list(mark_rectangle) for mark_rectangle in page_image.mark_rectangles]
+                },
             )
         request = request_context.request
         room_url = get_server_address(request, self._public_url) if request else ""
@@ -257,19 +268,19 @@ class _ViewReader:
 
 def _collect_image_readers(server_face: Face) -> dict[str, ReadPageImage]:
     """Return who reads the pictures of a face's views. Raise ValueError where two bases would."""
-    image_readers_by_prefix: dict[str, ReadPageImage] = {}
+    image_readers_by_uri_prefix: dict[str, ReadPageImage] = {}
     for knowledge_base in server_face.bases:
         for uri_prefix, read_page_image in knowledge_base.page_image_readers.items():
             # Also where one begins with the other: the order of the bases must not decide.
             if any(
-                uri_prefix.startswith(taken_prefix) or taken_prefix.startswith(uri_prefix)
-                for taken_prefix in image_readers_by_prefix
+                uri_prefix.startswith(taken_uri_prefix) or taken_uri_prefix.startswith(uri_prefix)
+                for taken_uri_prefix in image_readers_by_uri_prefix
             ):
                 raise ValueError(
                     f"{knowledge_base.name} has pictures at {uri_prefix}, as another base has"
                 )
-            image_readers_by_prefix[uri_prefix] = read_page_image
-    return image_readers_by_prefix
+            image_readers_by_uri_prefix[uri_prefix] = read_page_image
+    return image_readers_by_uri_prefix
 
 
 class _NoResources:
@@ -286,12 +297,14 @@ class _NoResources:
         raise RecordNotFound(f"There is no resource at {resource_uri[:200]}")
 
     async def complete_argument(
-        self, argument_name: str, uri_prefix: str, earlier_arguments: Mapping[str, str]
+        self, argument_name: str, typed_prefix: str, earlier_arguments: Mapping[str, str]
     ) -> list[str]:
         return []
 
 
-def _make_common_fields(listed_resource: ListedResource | ResourceTemplate) -> dict[str, Any]:
+def _make_common_listing_fields(
+    listed_resource: ListedResource | ResourceTemplate,
+) -> dict[str, Any]:
     """Return the fields that the listings of resources and of templates have in common."""
     return {
         "name": listed_resource.name,

@@ -23,16 +23,18 @@ class SessionLimits:
 class SessionRegistry:
     """The sessions of one transport of a face, each with its caller."""
 
-    def __init__(self, max_per_caller: int) -> None:
-        self._max_per_caller = max_per_caller
+    def __init__(self, max_sessions_per_caller: int) -> None:
+        self._max_per_caller = max_sessions_per_caller
         self._callers_by_session: dict[str, str] = {}
         self._reserved_count_by_caller: Counter[str] = Counter()
 
     @contextmanager
-    def reserve_place(self, caller_id: str) -> Iterator[None]:
+    def reserve_session_place(self, caller_id: str) -> Iterator[None]:
         """Hold one of the caller's places while this is entered. Raise TooManySessions."""
-        owned_count = sum(owner_id == caller_id for owner_id in self._callers_by_session.values())
-        if owned_count + self._reserved_count_by_caller[caller_id] >= self._max_per_caller:
+        owned_session_count = sum(
+            owner_caller_id == caller_id for owner_caller_id in self._callers_by_session.values()
+        )
+        if owned_session_count + self._reserved_count_by_caller[caller_id] >= self._max_per_caller:
             raise TooManySessions(
                 f"{self._max_per_caller} sessions of this caller are open; end one, or ask the "
                 "operator for more (READINGROOM_MAX_SESSIONS_PER_CALLER)",
@@ -57,7 +59,7 @@ class SessionRegistry:
     def keep_only_sessions(self, session_ids: Container[str]) -> None:
         """Forget the sessions that are not among these."""
         self._callers_by_session = {
-            session_id: owner_id
-            for session_id, owner_id in self._callers_by_session.items()
+            session_id: owner_caller_id
+            for session_id, owner_caller_id in self._callers_by_session.items()
             if session_id in session_ids
         }

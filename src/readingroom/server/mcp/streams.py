@@ -28,8 +28,8 @@ class _StreamProxy:
         await self._stream.__aenter__()
         return self
 
-    async def __aexit__(self, *raised: Any) -> bool | None:
-        is_suppressed: bool | None = await self._stream.__aexit__(*raised)
+    async def __aexit__(self, *exception_info: Any) -> bool | None:
+        is_suppressed: bool | None = await self._stream.__aexit__(*exception_info)
         return is_suppressed
 
     def __getattr__(self, attribute_name: str) -> Any:
@@ -118,28 +118,30 @@ class BoundedSendStream(_StreamProxy):
 
 
 def _make_dropped_answer_error(
-    answer_id: wire.RequestId | None, error: TooManyBytes
+    answered_request_id: wire.RequestId | None, error: TooManyBytes
 ) -> SessionMessage:
     error_data = {"code": error.code, "hint": dict(error.hint)}
-    detail = wire.ErrorData(code=wire.INTERNAL_ERROR, message=error.message, data=error_data)
-    return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=answer_id, error=detail))
+    error_detail = wire.ErrorData(code=wire.INTERNAL_ERROR, message=error.message, data=error_data)
+    return SessionMessage(
+        wire.JSONRPCError(jsonrpc="2.0", id=answered_request_id, error=error_detail)
+    )
 
 
 def estimate_message_bytes(mcp_message: Any) -> int:
     """Return about how many bytes a message takes as JSON."""
     byte_count = 0
-    unmeasured_parts = [mcp_message]
-    while unmeasured_parts:
-        message_part = unmeasured_parts.pop()
-        if isinstance(message_part, BaseModel):
-            message_part = message_part.__dict__
-        if isinstance(message_part, str | bytes):
-            byte_count += len(message_part)
-        elif isinstance(message_part, Mapping):
-            unmeasured_parts += message_part.keys()
-            unmeasured_parts += message_part.values()
-        elif isinstance(message_part, list | tuple):
-            unmeasured_parts += message_part
+    unmeasured_values = [mcp_message]
+    while unmeasured_values:
+        message_value = unmeasured_values.pop()
+        if isinstance(message_value, BaseModel):
+            message_value = message_value.__dict__
+        if isinstance(message_value, str | bytes):
+            byte_count += len(message_value)
+        elif isinstance(message_value, Mapping):
+            unmeasured_values += message_value.keys()
+            unmeasured_values += message_value.values()
+        elif isinstance(message_value, list | tuple):
+            unmeasured_values += message_value
         byte_count += 8
     return byte_count
 
@@ -154,7 +156,7 @@ class UnansweredRequests:
         self.request_count = 0
         self._all_answered = anyio.Event()
 
-    def record_incoming(self, mcp_message: Any, byte_count: int = 0) -> None:
+    def record_incoming_message(self, mcp_message: Any, byte_count: int = 0) -> None:
         """Count an incoming message if it is a request."""
         request = getattr(mcp_message, "message", None)
         if isinstance(request, wire.JSONRPCRequest):
@@ -168,7 +170,7 @@ class UnansweredRequests:
         else:
             self._on_settled(byte_count)
 
-    def record_outgoing(self, mcp_message: Any) -> None:
+    def record_outgoing_message(self, mcp_message: Any) -> None:
         """Note an outgoing message if it is an answer."""
         if isinstance(mcp_message.message, wire.JSONRPCResponse | wire.JSONRPCError):
             self._forget_request(mcp_message.message.id)
@@ -176,9 +178,9 @@ class UnansweredRequests:
     def forget_all_requests(self) -> None:
         """Forget all of them, as their session ends."""
         for request_id in [
-            waiting_id
-            for waiting_id, request_sizes in self._sizes_by_id.items()
-            for _ in request_sizes
+            unanswered_request_id
+            for unanswered_request_id, request_byte_counts in self._sizes_by_id.items()
+            for _ in request_byte_counts
         ]:
             self._forget_request(request_id)
 
@@ -195,9 +197,9 @@ class UnansweredRequests:
         # An error may answer no request, or one that was cancelled before.
         if request_id is None or request_id not in self._sizes_by_id:
             return
-        request_sizes = self._sizes_by_id[request_id]
-        self._on_settled(request_sizes.pop())
-        if not request_sizes:
+        request_byte_counts = self._sizes_by_id[request_id]
+        self._on_settled(request_byte_counts.pop())
+        if not request_byte_counts:
             del self._sizes_by_id[request_id]
         self.request_count -= 1
         if not self.request_count:

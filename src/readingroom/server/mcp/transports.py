@@ -75,7 +75,7 @@ class StreamableHttpTransport:
         """Let the SDK open a session and note whose it is. Raise TooManySessions."""
         caller_id = identify_caller(scope)
 
-        async def note_session(asgi_message: Message) -> None:
+        async def send_noting_session(asgi_message: Message) -> None:
             if asgi_message["type"] == "http.response.start" and asgi_message["status"] < 400:
                 session_id = Headers(raw=asgi_message["headers"]).get("mcp-session-id")
                 if session_id:
@@ -84,8 +84,8 @@ class StreamableHttpTransport:
 
         # The SDK does not say when a session has ended.
         self._owners.keep_only_sessions(self.manager._server_instances)
-        with self._owners.reserve_place(caller_id):
-            await self._app(scope, receive, note_session)
+        with self._owners.reserve_session_place(caller_id):
+            await self._app(scope, receive, send_noting_session)
 
 
 class SseTransport:
@@ -116,17 +116,17 @@ class SseTransport:
             raise HTTPException(405, headers={"Allow": "GET"})
         if self._owners.count_reserved_places() >= self._limits.max_sessions:
             raise TooManySessions("Too many open sessions; try again later", retry_after=30)
-        with self._owners.reserve_place(identify_caller(scope)):
+        with self._owners.reserve_session_place(identify_caller(scope)):
             await self._serve_stream(scope, receive, send)
 
     async def receive_message(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a message to the session that its address names. Raise TooManyMessages."""
         session_id = _read_session_id(scope)
         unanswered_requests = self._unanswered_by_session.get(session_id)
-        request_count = self._posting_count_by_session[session_id] + (
+        unanswered_count = self._posting_count_by_session[session_id] + (
             unanswered_requests.request_count if unanswered_requests else 0
         )
-        if request_count >= _MAX_UNANSWERED_MESSAGES:
+        if unanswered_count >= _MAX_UNANSWERED_MESSAGES:
             raise TooManyMessages(
                 f"{_MAX_UNANSWERED_MESSAGES} messages of this session have no answer yet; "
                 "read its event stream before you send more",
@@ -144,27 +144,29 @@ class SseTransport:
                 del self._posting_count_by_session[session_id]
 
     async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        server_options = self._server.create_initialization_options()
+        initialization_options = self._server.create_initialization_options()
         memory_charges, caller_id = self._limits.memory_charges, identify_caller(scope)
         unanswered_requests = UnansweredRequests(partial(memory_charges.remove_bytes, caller_id))
         session_id = ""
 
-        async def send_counted(mcp_message: Message) -> None:
+        async def send_counting_bytes(asgi_message: Message) -> None:
             # It waits here until the client has read what was sent before.
-            message_byte_count = len(mcp_message.get("body", b""))
+            message_byte_count = len(asgi_message.get("body", b""))
             memory_charges.add_bytes(caller_id, message_byte_count)
             try:
-                await send(mcp_message)
+                await send(asgi_message)
             finally:
                 memory_charges.remove_bytes(caller_id, message_byte_count)
 
-        async with self._transport.connect_sse(scope, receive, send_counted) as stream_pair:
+        async with self._transport.connect_sse(scope, receive, send_counting_bytes) as stream_pair:
             incoming_stream, outgoing_stream = stream_pair
-            with anyio.move_on_after(self._limits.idle_seconds) as session_lifetime:
+            with anyio.move_on_after(self._limits.idle_seconds) as session_timeout_scope:
 
-                def note_message(mcp_message: Any) -> None:
+                def record_message(mcp_message: Any) -> None:
                     nonlocal session_id
-                    session_lifetime.deadline = anyio.current_time() + self._limits.idle_seconds
+                    session_timeout_scope.deadline = (
+                        anyio.current_time() + self._limits.idle_seconds
+                    )
                     if isinstance(mcp_message, Exception):  # what was posted is no message
                         return
                     # The SDK does not tell a stream its id; the messages posted to it know it.
@@ -172,21 +174,23 @@ class SseTransport:
                     self._unanswered_by_session[session_id] = unanswered_requests
                     body_byte_count = mcp_message.metadata.request_context.state.body_bytes
                     memory_charges.add_bytes(caller_id, body_byte_count)
-                    unanswered_requests.record_incoming(mcp_message, body_byte_count)
+                    unanswered_requests.record_incoming_message(mcp_message, body_byte_count)
 
-                watched_incoming = WatchedReceiveStream(
-                    incoming_stream, note_message, anyio.lowlevel.checkpoint
+                watched_incoming_stream = WatchedReceiveStream(
+                    incoming_stream, record_message, anyio.lowlevel.checkpoint
                 )
-                watched_outgoing = WatchedSendStream(
-                    outgoing_stream, unanswered_requests.record_outgoing
+                watched_outgoing_stream = WatchedSendStream(
+                    outgoing_stream, unanswered_requests.record_outgoing_message
                 )
                 try:
-                    async with anyio.create_task_group() as refusal_tasks:
-                        bounded_outgoing = BoundedSendStream(
-                            watched_outgoing, memory_charges, caller_id, refusal_tasks
+                    async with anyio.create_task_group() as refusal_task_group:
+                        bounded_outgoing_stream = BoundedSendStream(
+                            watched_outgoing_stream, memory_charges, caller_id, refusal_task_group
                         )
-                        await self._server.run(watched_incoming, bounded_outgoing, server_options)
-                        refusal_tasks.cancel_scope.cancel()
+                        await self._server.run(
+                            watched_incoming_stream, bounded_outgoing_stream, initialization_options
+                        )
+                        refusal_task_group.cancel_scope.cancel()
                 finally:
                     self._unanswered_by_session.pop(session_id, None)
                     unanswered_requests.forget_all_requests()
@@ -204,8 +208,14 @@ def _may_open_session(scope: Scope) -> bool:
     """Whether the SDK may open a session for a request: it has none, and is of a wire with them."""
     request_headers = Headers(scope=scope)
     protocol_version = request_headers.get("mcp-protocol-version")
-    is_handshake = protocol_version is None or protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
-    return scope["method"] == "POST" and is_handshake and "mcp-session-id" not in request_headers
+    is_handshake_version = (
+        protocol_version is None or protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+    )
+    return (
+        scope["method"] == "POST"
+        and is_handshake_version
+        and "mcp-session-id" not in request_headers
+    )
 
 
 def _read_session_id(scope: Scope) -> str:

@@ -11,7 +11,7 @@ from readingroom.server.observe.logging import CallRecord
 HISTORY_MINUTES = 60
 _MAX_CALL_NAMES = 300
 """Tools and routes that are followed; more would be made up by callers."""
-_MAX_KEPT_TIMES = 500
+_MAX_KEPT_DURATIONS = 500
 """Of each tool or route, to tell how long most calls take."""
 _MAX_KEPT_ERRORS = 200
 
@@ -27,13 +27,13 @@ class RecentError:
 
 
 @dataclass(slots=True)
-class _CallsOfName:
+class _CallsOfOneName:
     """The calls of one tool or route."""
 
-    counts_by_minute: dict[int, int] = field(default_factory=dict)
-    error_times: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_KEPT_TIMES))
-    timed_durations_ms: deque[tuple[float, float]] = field(
-        default_factory=lambda: deque(maxlen=_MAX_KEPT_TIMES)
+    call_count_by_minute: dict[int, int] = field(default_factory=dict)
+    error_times: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_KEPT_DURATIONS))
+    times_and_durations_ms: deque[tuple[float, float]] = field(
+        default_factory=lambda: deque(maxlen=_MAX_KEPT_DURATIONS)
     )
 
 
@@ -52,10 +52,10 @@ class CallSummary:
 class CallHistory:
     """The last hour of a process, for whoever runs it."""
 
-    def __init__(self, clock_function: Callable[[], float] = clock.unix_seconds) -> None:
-        self._read_clock = clock_function
-        self.started_at = clock_function()
-        self._calls_by_name: dict[str, _CallsOfName] = {}
+    def __init__(self, read_clock: Callable[[], float] = clock.read_unix_seconds) -> None:
+        self._read_clock = read_clock
+        self.started_at = read_clock()
+        self._calls_by_name: dict[str, _CallsOfOneName] = {}
         self._recent_errors: deque[RecentError] = deque(maxlen=_MAX_KEPT_ERRORS)
 
     def add_tool_call(self, call_record: CallRecord) -> None:
@@ -75,19 +75,19 @@ class CallHistory:
         if calls_of_name is None:
             if len(self._calls_by_name) >= _MAX_CALL_NAMES:
                 return
-            calls_of_name = self._calls_by_name[call_name] = _CallsOfName()
+            calls_of_name = self._calls_by_name[call_name] = _CallsOfOneName()
         now_seconds = self._read_clock()
-        this_minute = int(now_seconds // 60)
-        calls_of_name.counts_by_minute[this_minute] = (
-            calls_of_name.counts_by_minute.get(this_minute, 0) + 1
+        current_minute = int(now_seconds // 60)
+        calls_of_name.call_count_by_minute[current_minute] = (
+            calls_of_name.call_count_by_minute.get(current_minute, 0) + 1
         )
         for old_minute in [
-            kept_minute
-            for kept_minute in calls_of_name.counts_by_minute
-            if kept_minute <= this_minute - HISTORY_MINUTES
+            counted_minute
+            for counted_minute in calls_of_name.call_count_by_minute
+            if counted_minute <= current_minute - HISTORY_MINUTES
         ]:
-            del calls_of_name.counts_by_minute[old_minute]
-        calls_of_name.timed_durations_ms.append((now_seconds, duration_ms))
+            del calls_of_name.call_count_by_minute[old_minute]
+        calls_of_name.times_and_durations_ms.append((now_seconds, duration_ms))
         if error_code is not None:
             calls_of_name.error_times.append(now_seconds)
             self._recent_errors.append(RecentError(now_seconds, call_name, error_code, request_id))
@@ -95,20 +95,20 @@ class CallHistory:
     def summarise_calls(self) -> list[CallSummary]:
         """Return what was called in the last hour, the busiest first."""
         now_seconds = self._read_clock()
-        this_minute = int(now_seconds // 60)
+        current_minute = int(now_seconds // 60)
         call_summaries = []
         for call_name, calls_of_name in self._calls_by_name.items():
-            counts_by_minute = [
-                calls_of_name.counts_by_minute.get(
-                    this_minute - HISTORY_MINUTES + 1 + minute_offset, 0
+            call_counts_of_minutes = [
+                calls_of_name.call_count_by_minute.get(
+                    current_minute - HISTORY_MINUTES + 1 + minute_offset, 0
                 )
                 for minute_offset in range(HISTORY_MINUTES)
             ]
-            if not any(counts_by_minute):
+            if not any(call_counts_of_minutes):
                 continue
             sorted_durations_ms = sorted(
                 duration_ms
-                for call_time, duration_ms in calls_of_name.timed_durations_ms
+                for call_time, duration_ms in calls_of_name.times_and_durations_ms
                 if now_seconds - call_time < 60 * HISTORY_MINUTES
             )
             error_count = sum(
@@ -119,14 +119,14 @@ class CallHistory:
             call_summaries.append(
                 CallSummary(
                     call_name,
-                    counts_by_minute,
-                    sum(counts_by_minute),
+                    call_counts_of_minutes,
+                    sum(call_counts_of_minutes),
                     error_count,
                     _compute_percentile(sorted_durations_ms, 0.5),
                     _compute_percentile(sorted_durations_ms, 0.95),
                 )
             )
-        return sorted(call_summaries, key=lambda summary: -summary.total)
+        return sorted(call_summaries, key=lambda call_summary: -call_summary.total)
 
     def list_recent_errors(self) -> list[RecentError]:
         """Return the last errors, newest first."""

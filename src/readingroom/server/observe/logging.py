@@ -18,7 +18,7 @@ from readingroom.core.text import escape_control_characters
 _call_logger = logging.getLogger("readingroom.calls")
 
 # These libraries write whole messages into their lower levels, and a message is a payload.
-_CHATTY_LOGGERS = ("mcp", "sse_starlette", "uvicorn", "httpx2", "httpcore2", "asyncio")
+_CHATTY_LOGGER_NAMES = ("mcp", "sse_starlette", "uvicorn", "httpx2", "httpcore2", "asyncio")
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ def configure_logging(log_level: LogLevel, should_block: bool = True) -> None:
     if not should_block:
         log_handler = _make_threaded_handler(log_handler)
     logging.basicConfig(level=log_level.upper(), handlers=[log_handler], force=True)
-    for logger_name in _CHATTY_LOGGERS:
+    for logger_name in _CHATTY_LOGGER_NAMES:
         logging.getLogger(logger_name).setLevel(logging.WARNING)
 
 
@@ -81,30 +81,30 @@ def log_call(call_record: CallRecord) -> None:
 
 def _make_threaded_handler(log_handler: logging.Handler) -> logging.Handler:
     """Return a handler that never blocks: a thread writes its lines with the given one."""
-    waiting_records: queue.Queue[logging.LogRecord | None] = queue.Queue(1000)
+    record_queue: queue.Queue[logging.LogRecord | None] = queue.Queue(1000)
 
-    def write_records() -> None:
-        while (log_record := waiting_records.get()) is not None:
+    def write_queued_records() -> None:
+        while (log_record := record_queue.get()) is not None:
             log_handler.handle(log_record)
 
     def finish_writing() -> None:
         with contextlib.suppress(queue.Full):
-            waiting_records.put_nowait(None)
+            record_queue.put_nowait(None)
         # Not for ever: when nobody reads standard error, the thread cannot finish.
         writer_thread.join(timeout=1)
 
-    writer_thread = threading.Thread(target=write_records, daemon=True)
+    writer_thread = threading.Thread(target=write_queued_records, daemon=True)
     writer_thread.start()
     atexit.register(finish_writing)
-    return _DroppingHandler(waiting_records)
+    return _DroppingHandler(record_queue)
 
 
 class _DroppingHandler(logging.Handler):
     """Passes records to the thread that writes them, and drops them when it lags behind."""
 
-    def __init__(self, waiting_records: "queue.Queue[logging.LogRecord | None]") -> None:
+    def __init__(self, record_queue: "queue.Queue[logging.LogRecord | None]") -> None:
         super().__init__()
-        self._waiting_records = waiting_records
+        self._waiting_records = record_queue
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(queue.Full):
@@ -123,7 +123,7 @@ class JsonLineFormatter(logging.Formatter):
         message = record.getMessage()
         if not message.isascii():  # the name of a file may hold bytes that are not Unicode
             message = message.encode("utf-8", "backslashreplace").decode()
-        line_fields = {
+        json_fields = {
             "time": self._format_time(record.created),
             "level": record.levelname,
             "logger": record.name,
@@ -131,8 +131,8 @@ class JsonLineFormatter(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            line_fields["error"] = self._format_failure(record)
-        return escape_control_characters(to_json(line_fields, fallback=str).decode())
+            json_fields["error"] = self._format_exception(record)
+        return escape_control_characters(to_json(json_fields, fallback=str).decode())
 
     def _format_time(self, created_seconds: float) -> str:
         """Return `2026-01-31T09:30:00.123+00:00`; the calendar is computed once a second."""
@@ -142,7 +142,7 @@ class JsonLineFormatter(logging.Formatter):
             self._second_text = clock.from_timestamp(whole_second).strftime("%Y-%m-%dT%H:%M:%S")
         return f"{self._second_text}.{int((created_seconds - whole_second) * 1000):03d}+00:00"
 
-    def _format_failure(self, log_record: logging.LogRecord) -> str:
+    def _format_exception(self, log_record: logging.LogRecord) -> str:
         """Return our own traceback; for a library the type only: its text may quote a payload."""
         assert log_record.exc_info is not None
         if log_record.name.startswith("readingroom"):

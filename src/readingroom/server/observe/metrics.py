@@ -8,9 +8,9 @@ from prometheus_client.registry import Collector
 
 from readingroom.server.observe.logging import CallRecord
 
-CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+METRICS_CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 # In seconds: from a look-up in memory to a search that waits for an upstream.
-_HISTOGRAM_SECONDS = (
+_HISTOGRAM_BUCKET_SECONDS = (
     0.001,
     0.0025,
     0.005,
@@ -52,7 +52,7 @@ class Metrics:
             "readingroom_tool_seconds",
             "Time a tool call took.",
             ["tool"],
-            buckets=_HISTOGRAM_SECONDS,
+            buckets=_HISTOGRAM_BUCKET_SECONDS,
             registry=self._registry,
         )
 
@@ -66,7 +66,7 @@ class Metrics:
             "readingroom_http_request_seconds",
             "Time until a request for REST or a page began to be answered.",
             ["route"],
-            buckets=_HISTOGRAM_SECONDS,
+            buckets=_HISTOGRAM_BUCKET_SECONDS,
             registry=self._registry,
         )
 

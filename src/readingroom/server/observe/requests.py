@@ -34,12 +34,12 @@ class RequestCounter:
             return await self._app(scope, receive, send)
         started_at = self._timer()
 
-        async def send_counted(asgi_message: Message) -> None:
+        async def send_recording_status(asgi_message: Message) -> None:
             if asgi_message["type"] == "http.response.start":
                 self._record_request(scope, asgi_message["status"], self._timer() - started_at)
             await send(asgi_message)
 
-        await self._app(scope, receive, send_counted)
+        await self._app(scope, receive, send_recording_status)
 
     def _record_request(self, scope: Scope, http_status: int, duration_seconds: float) -> None:
         request_state = scope.get("state", {})

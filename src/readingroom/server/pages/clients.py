@@ -13,11 +13,11 @@ class ClientFormat:
     """How one client is configured."""
 
     title: str
-    file: str
+    configuration_path: str
     """Its configuration file in a project's folder."""
-    section: str
+    servers_key: str
     """The key under which its servers are listed."""
-    variable: str
+    variable_template: str
     """How its file refers to a variable of the environment."""
     names_transport_type: bool
     """Whether an entry names its transport."""
@@ -34,7 +34,7 @@ class ClientFormat:
         self, server_name: str, url: str, bearer_key: str | None
     ) -> dict[str, Any]:
         """Return the complete content of its file."""
-        return {self.section: {server_name: self.build_entry(url, bearer_key)}}
+        return {self.servers_key: {server_name: self.build_entry(url, bearer_key)}}
 
 
 CLAUDE_CODE = ClientFormat("Claude Code", ".mcp.json", "mcpServers", "${%s}", True)
@@ -48,8 +48,8 @@ def _make_base64_link(
 ) -> str:
     """Return a link with the entry in base64, as Cursor and LM Studio read it."""
     # The ordinary alphabet, which both decode; its `+` and `=` are escaped in the address.
-    coded_entry = base64.b64encode(json.dumps(configuration_entry).encode()).decode()
-    return f"{link_prefix}?{urlencode({'name': server_name, 'config': coded_entry})}"
+    base64_entry = base64.b64encode(json.dumps(configuration_entry).encode()).decode()
+    return f"{link_prefix}?{urlencode({'name': server_name, 'config': base64_entry})}"
 
 
 def _make_cursor_link(server_name: str, configuration_entry: dict[str, Any]) -> str:
@@ -60,15 +60,15 @@ def _make_cursor_link(server_name: str, configuration_entry: dict[str, Any]) -> 
 
 def _make_vscode_link(server_name: str, configuration_entry: dict[str, Any]) -> str:
     # VS Code reads the whole query as JSON, and not as parameters.
-    named_entry = {"name": server_name, **configuration_entry}
-    return f"vscode:mcp/install?{quote(json.dumps(named_entry), safe='')}"
+    entry_with_name = {"name": server_name, **configuration_entry}
+    return f"vscode:mcp/install?{quote(json.dumps(entry_with_name), safe='')}"
 
 
 def _make_lm_studio_link(server_name: str, configuration_entry: dict[str, Any]) -> str:
     return _make_base64_link("lmstudio://add_mcp", server_name, configuration_entry)
 
 
-_LINK_MAKERS: tuple[tuple[ClientFormat, Callable[[str, dict[str, Any]], str]], ...] = (
+_FORMATS_AND_LINK_MAKERS: tuple[tuple[ClientFormat, Callable[[str, dict[str, Any]], str]], ...] = (
     (CURSOR, _make_cursor_link),
     (VSCODE, _make_vscode_link),
     (LM_STUDIO, _make_lm_studio_link),
@@ -79,5 +79,5 @@ def make_install_links(server_name: str, url: str, bearer_key: str | None) -> li
     """Return the clients that add a server by one click on a link, each with its link."""
     return [
         (client_format.title, make_link(server_name, client_format.build_entry(url, bearer_key)))
-        for client_format, make_link in _LINK_MAKERS
+        for client_format, make_link in _FORMATS_AND_LINK_MAKERS
     ]

@@ -41,53 +41,53 @@ class ConsentPages:
     def make_routes(self) -> list[BaseRoute]:
         """Return their routes."""
         return [
-            Route(CONSENT_PATH, self.show_request, methods=["GET"]),
-            Route(CONSENT_PATH, self.answer_request, methods=["POST"]),
+            Route(CONSENT_PATH, self.show_consent_request, methods=["GET"]),
+            Route(CONSENT_PATH, self.answer_consent_request, methods=["POST"]),
         ]
 
-    async def show_request(self, request: Request) -> Response:
+    async def show_consent_request(self, request: Request) -> Response:
         """Say who asks, for what, and where the answer goes."""
         visitor, _ = self._require_session(request)
-        request_id = request.query_params.get("request", "")
-        consent_request = await self._find_request(request_id)
-        authorization_params = _read_parameters(consent_request)
+        consent_request_id = request.query_params.get("request", "")
+        consent_request = await self._get_consent_request(consent_request_id)
+        authorization_params = _parse_authorization_params(consent_request)
         try:
             face_path = self._find_face_path(request, authorization_params.resource)
         except _UnknownResource:
-            await anyio.to_thread.run_sync(self._grants.remove_request, request_id)
+            await anyio.to_thread.run_sync(self._grants.remove_request, consent_request_id)
             return self._redirect_to_client(request, authorization_params, error="invalid_target")
         redirect_uri = str(authorization_params.redirect_uri)
         return render_page(
             request.scope,
             "consent.html",
             "Connect an app",
-            extra_headers={"Content-Security-Policy": _make_form_policy(redirect_uri)},
-            request_id=request_id,
+            extra_headers={"Content-Security-Policy": _make_content_security_policy(redirect_uri)},
+            request_id=consent_request_id,
             client_name=await self._find_client_name(consent_request.client_id),
             return_address=_describe_redirect_target(redirect_uri),
             faces=[
                 face_title
-                for offered_path, face_title in self._title_by_face_path.items()
-                if face_path is None or offered_path == face_path
+                for offered_face_path, face_title in self._title_by_face_path.items()
+                if face_path is None or offered_face_path == face_path
             ],
             key_name=visitor.name,
             may_offer_write=_can_offer_write(visitor, authorization_params),
             form_token=self._browser_auth.make_form_token(request.scope),
         )
 
-    async def answer_request(self, request: Request) -> Response:
+    async def answer_consent_request(self, request: Request) -> Response:
         """Send the browser back to the client, with a code or with a refusal."""
         form_fields = await receive_form_fields(request)
         self._browser_auth.check_form_token(request.scope, form_fields)
         visitor, browser_session = self._require_session(request)
-        request_id = form_fields.get("request", "")
-        consent_request = await self._find_request(request_id)
-        authorization_params = _read_parameters(consent_request)
+        consent_request_id = form_fields.get("request", "")
+        consent_request = await self._get_consent_request(consent_request_id)
+        authorization_params = _parse_authorization_params(consent_request)
         try:
             face_path = self._find_face_path(request, authorization_params.resource)
         except _UnknownResource:
             return self._redirect_to_client(request, authorization_params, error="invalid_target")
-        if not await anyio.to_thread.run_sync(self._grants.remove_request, request_id):
+        if not await anyio.to_thread.run_sync(self._grants.remove_request, consent_request_id):
             raise FormExpired(_EXPIRED_MESSAGE)
         if form_fields.get("answer") != "allow":
             return self._redirect_to_client(request, authorization_params, error="access_denied")
@@ -111,19 +111,21 @@ class ConsentPages:
             raise Unauthorized("Sign in with a key to answer this request")
         return visitor, browser_session
 
-    async def _find_request(self, request_id: str) -> ConsentRequest:
-        consent_request = await anyio.to_thread.run_sync(self._grants.find_request, request_id)
+    async def _get_consent_request(self, consent_request_id: str) -> ConsentRequest:
+        consent_request = await anyio.to_thread.run_sync(
+            self._grants.find_request, consent_request_id
+        )
         if consent_request is None:
             raise FormExpired(_EXPIRED_MESSAGE)
         return consent_request
 
     async def _find_client_name(self, client_id: str) -> str | None:
-        client_metadata = await anyio.to_thread.run_sync(
+        client_metadata_json = await anyio.to_thread.run_sync(
             self._grants.find_client_metadata, client_id
         )
-        if client_metadata is None:
+        if client_metadata_json is None:
             raise FormExpired(_EXPIRED_MESSAGE)
-        return OAuthClientInformationFull.model_validate_json(client_metadata).client_name
+        return OAuthClientInformationFull.model_validate_json(client_metadata_json).client_name
 
     def _find_face_path(self, request: Request, resource_url: str | None) -> str | None:
         """Return the path of the face that a resource names; None when it names all of them.
@@ -159,7 +161,7 @@ class _UnknownResource(Exception):
     """A client asks for tokens of something else than this server."""
 
 
-def _read_parameters(consent_request: ConsentRequest) -> AuthorizationParams:
+def _parse_authorization_params(consent_request: ConsentRequest) -> AuthorizationParams:
     return AuthorizationParams.model_validate_json(consent_request.parameters_json)
 
 
@@ -172,23 +174,23 @@ def _can_offer_write(visitor: Visitor, authorization_params: AuthorizationParams
 
 def _describe_redirect_target(redirect_uri: str) -> str:
     """Return where an answer goes, so that nothing looks like a web site which is none."""
-    redirect_parts = urlsplit(redirect_uri)
-    if redirect_parts.scheme == "https":
-        return redirect_parts.netloc
-    if redirect_parts.scheme == "http":  # of this machine
-        return f"{redirect_parts.scheme}://{redirect_parts.netloc}"
+    redirect_uri_parts = urlsplit(redirect_uri)
+    if redirect_uri_parts.scheme == "https":
+        return redirect_uri_parts.netloc
+    if redirect_uri_parts.scheme == "http":  # of this machine
+        return f"{redirect_uri_parts.scheme}://{redirect_uri_parts.netloc}"
     # Not its host: `evil-app://claude.ai/` is none of claude.ai's.
-    return f"a program on your computer that opens {redirect_parts.scheme}: addresses"
+    return f"a program on your computer that opens {redirect_uri_parts.scheme}: addresses"
 
 
-def _make_form_policy(redirect_uri: str) -> str:
+def _make_content_security_policy(redirect_uri: str) -> str:
     """Return the policy of a page whose form leads back to a client."""
-    redirect_parts = urlsplit(redirect_uri)
-    is_web = redirect_parts.scheme in ("http", "https")
+    redirect_uri_parts = urlsplit(redirect_uri)
+    is_web_address = redirect_uri_parts.scheme in ("http", "https")
     allowed_origin = (
-        f"{redirect_parts.scheme}://{redirect_parts.netloc}"
-        if is_web
-        else f"{redirect_parts.scheme}:"
+        f"{redirect_uri_parts.scheme}://{redirect_uri_parts.netloc}"
+        if is_web_address
+        else f"{redirect_uri_parts.scheme}:"
     )
     return PAGE_CONTENT_SECURITY_POLICY.replace(
         "form-action 'self'", f"form-action 'self' {allowed_origin}"

@@ -46,7 +46,7 @@ from readingroom.web.uploads import receive_form
 
 _PICTURE_CACHE_SECONDS = 24 * 3600
 _SPOOL_FOLDER = "uploads"
-_FILE_HEADERS = {
+_DOWNLOAD_HEADERS = {
     # It was written by strangers: saved, never shown, and never run as a page of ours.
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "X-Content-Type-Options": "nosniff",
@@ -57,7 +57,7 @@ _STATUSES_FORM_CAN_MEND = (409, 413, 415, 422)
 """What whoever sent a form can do something about."""
 
 
-class _PageNumber(Convertor[int]):
+class _PageNumberConvertor(Convertor[int]):
     """`{page:page_number}` in a path: no number that is too long for Python to read."""
 
     regex = "[0-9]{1,6}"
@@ -69,7 +69,7 @@ class _PageNumber(Convertor[int]):
         return str(page_number)
 
 
-register_url_convertor("page_number", _PageNumber())
+register_url_convertor("page_number", _PageNumberConvertor())
 
 
 def make_upload_spools(settings: ServerSettings) -> ScratchFolders:
@@ -118,7 +118,7 @@ async def _answer_page_request(
     page_request = PageRequest(
         parameters=tracked_parameters,
         visitor=visitor,
-        call=make_tool_context_from_scope(request.scope, no_progress),
+        tool_context=make_tool_context_from_scope(request.scope, no_progress),
         is_sample=settings.is_sample,
         form_token=frame_renderer.browser_auth.make_form_token(request.scope),
     )
@@ -127,13 +127,13 @@ async def _answer_page_request(
             form_fields,
             sent_files,
         ):
-            tracked_parameters.add_fields(form_fields, request.path_params)
+            tracked_parameters.add_form_fields(form_fields, request.path_params)
             page_request = replace(page_request, files=sent_files)
             page_answer = await base_page.render(page_request)
     except KnowledgeError as error:
         # Also of a form that was too large to be received: its fields are not known then.
-        is_for_program = request.query_params.get(JSON_PARAMETER) == "json"
-        is_mendable = error.http_status in _STATUSES_FORM_CAN_MEND and not is_for_program
+        is_json_request = request.query_params.get(JSON_PARAMETER) == "json"
+        is_mendable = error.http_status in _STATUSES_FORM_CAN_MEND and not is_json_request
         if base_page.form_page is None or not is_mendable:
             raise
         if base_page.method == "GET" and not _is_for_person(request):
@@ -149,30 +149,32 @@ async def _answer_page_request(
             return FileResponse(
                 file_path,
                 media_type="application/octet-stream",
-                headers=_FILE_HEADERS,
+                headers=_DOWNLOAD_HEADERS,
                 filename=file_name,
             )
         case RenderedPage() if request.query_params.get(JSON_PARAMETER) == "json":
             return _respond_json(page_answer, settings.is_sample)
         case RenderedPage():
-            unused_names = [
+            unused_parameter_names = [
                 parameter_name
                 for parameter_name, parameter_value in request.query_params.items()
                 if parameter_value and parameter_name not in tracked_parameters.used_names
             ]
             return frame_renderer.make_response(
-                request.scope, page_answer, unused_names=unused_names
+                request.scope, page_answer, unused_parameter_names=unused_parameter_names
             )
 
 
 class _TrackedParameters(Mapping[str, str]):
     """The parameters of a page, and which of them it has looked at."""
 
-    def __init__(self, parameter_values: Mapping[str, Any]) -> None:
-        self._values: dict[str, str] = dict(parameter_values)
+    def __init__(self, values_by_parameter_name: Mapping[str, Any]) -> None:
+        self._values: dict[str, str] = dict(values_by_parameter_name)
         self.used_names = {JSON_PARAMETER}
 
-    def add_fields(self, form_fields: Mapping[str, str], path_params: Mapping[str, Any]) -> None:
+    def add_form_fields(
+        self, form_fields: Mapping[str, str], path_params: Mapping[str, Any]
+    ) -> None:
         """Add the fields of a form, which hide parameters of the query and none of the path."""
         self._values |= {**form_fields, **path_params}
 
@@ -198,8 +200,8 @@ async def _show_form_again(
     error: KnowledgeError,
 ) -> PageAnswer:
     field_problems = error.errors if isinstance(error, InvalidArguments) else []
-    refused_fields = frozenset(field_problem["field"] for field_problem in field_problems)
-    form_refusal = FormRefusal(error.code, error.message, refused_fields)
+    refused_field_names = frozenset(field_problem["field"] for field_problem in field_problems)
+    form_refusal = FormRefusal(error.code, error.message, refused_field_names)
     form_answer = await form_page(replace(page_request, refusal=form_refusal))
     if isinstance(form_answer, RenderedPage):
         return replace(form_answer, status=error.http_status)

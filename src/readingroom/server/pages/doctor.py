@@ -19,7 +19,7 @@ from readingroom.storage.jobs.store import BackgroundJob, JobStore
 
 DOCTOR_JOB = "server.doctor"
 _MAX_DOCTOR_SECONDS = 600
-_TABLE_HEADERS = ["What", "Problem", "What to do"]
+_FINDINGS_TABLE_HEADERS = ["What", "Problem", "What to do"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class DoctorPages:
         """Begin the checks, or lead to those that are running."""
         newest_doctor_run = await self.find_newest_doctor_run()
         if newest_doctor_run is None or newest_doctor_run.job.has_ended:
-            add_job = partial(
+            add_doctor_job = partial(
                 self._jobs.add_job, DOCTOR_JOB, "Check of the data and the machine", {}
             )
             background_job = await anyio.to_thread.run_sync(
-                partial(add_job, caller_id=request.visitor.name)
+                partial(add_doctor_job, caller_id=request.visitor.name)
             )
         else:
             background_job = newest_doctor_run.job
@@ -78,12 +78,12 @@ class DoctorPages:
         # The command itself: it asks this server about the bases that it owns.
         command_line = [sys.executable, "-m", "readingroom", "doctor", "--json"]
         command_line += ["--data", str(self._settings.data)]
-        doctor_report = _parse_doctor_report(await _run_command(command_line))
+        doctor_report = _parse_doctor_report(await _run_doctor_command(command_line))
         complaint_entries, note_entries = doctor_report["complaints"], doctor_report["notes"]
         return {
             "link": "/operations",
             "link_label": "Operations",
-            "headers": _TABLE_HEADERS,
+            "headers": _FINDINGS_TABLE_HEADERS,
             "rows": [_make_finding_row(finding_entry, "") for finding_entry in complaint_entries]
             + [_make_finding_row(finding_entry, "note: ") for finding_entry in note_entries]
             or [["everything", "none was found", ""]],
@@ -92,7 +92,7 @@ class DoctorPages:
         }
 
 
-async def _run_command(command_line: list[str]) -> bytes:
+async def _run_doctor_command(command_line: list[str]) -> bytes:
     with anyio.move_on_after(_MAX_DOCTOR_SECONDS):
         doctor_process = await anyio.run_process(
             command_line, check=False, stdin=subprocess.DEVNULL

@@ -62,7 +62,7 @@ class PageFrame:
         scope: Scope,
         rendered_page: RenderedPage,
         extra_headers: Mapping[str, str] = {},
-        unused_names: Sequence[str] = (),
+        unused_parameter_names: Sequence[str] = (),
     ) -> Response:
         """Return a page with its frame, compressed where the browser takes it.
 
@@ -72,7 +72,7 @@ class PageFrame:
         page_html = render_template(
             "frame.html",
             page=rendered_page,
-            unused_names=unused_names,
+            unused_names=unused_parameter_names,
             menu=self._list_visible_menu_entries(visitor),
             path=scope["path"],
             json_address=_make_json_address(scope) if rendered_page.data is not None else None,
@@ -128,10 +128,12 @@ def render_page(
     *,
     http_status: int = 200,
     extra_headers: Mapping[str, str] = {},
-    **values: Any,
+    **template_values: Any,
 ) -> Response:
     """Return the page that a template of `web/templates` makes of the values, in its frame."""
-    page_html = render_template(template_name, title=page_title, status=http_status, **values)
+    page_html = render_template(
+        template_name, title=page_title, status=http_status, **template_values
+    )
     return get_frame(scope).make_response(
         scope, RenderedPage(page_title, page_html, status=http_status), extra_headers
     )
@@ -150,9 +152,9 @@ def compress_text(
     response_headers: Mapping[str, str],
 ) -> Response:
     """Return a response whose body is compressed where the client takes it and it is worth it."""
-    sent_headers = {**response_headers, "Content-Type": media_type}
+    headers_to_send = {**response_headers, "Content-Type": media_type}
     accepted_encodings_header = Headers(scope=scope).get("accept-encoding", "")
     if "gzip" in accepted_encodings_header and len(body_bytes) >= _MIN_COMPRESSED_BYTES:
         body_bytes = gzip.compress(body_bytes, 5, mtime=0)
-        sent_headers["Content-Encoding"] = "gzip"
-    return Response(body_bytes, http_status, sent_headers)
+        headers_to_send["Content-Encoding"] = "gzip"
+    return Response(body_bytes, http_status, headers_to_send)

@@ -51,7 +51,7 @@ class KeyPages:
     async def show_keys(self, request: Request) -> Response:
         """Show every key, and the form for a new one."""
         self._check_operator(request)
-        return await self._render_page(request)
+        return await self._render_keys_page(request)
 
     async def add_key(self, request: Request) -> Response:
         """Make a key and show its secret, this once."""
@@ -59,8 +59,8 @@ class KeyPages:
         form_fields = await receive_form_fields(request)
         self._browser_auth.check_form_token(request.scope, form_fields)
         # Whoever makes the first key must not lock themselves out with it.
-        is_first = not self._key_auth.is_required
-        chosen_role = "operator" if is_first else form_fields.get("role", "reader")
+        is_first_key = not self._key_auth.is_required
+        chosen_role = "operator" if is_first_key else form_fields.get("role", "reader")
         key_name = form_fields.get("name", "").strip()
         try:
             # On this thread, as the key ring is used at every request.
@@ -68,15 +68,19 @@ class KeyPages:
                 key_name, chosen_role == "reader", chosen_role == "operator"
             )
         except KnowledgeError as error:
-            return await self._render_page(
+            return await self._render_keys_page(
                 request, refusal_message=error.message, http_status=error.http_status
             )
-        if not is_first:
-            return await self._render_page(request, new_key=key_secret, new_name=key_name)
+        if not is_first_key:
+            return await self._render_keys_page(
+                request, new_key_secret=key_secret, new_key_name=key_name
+            )
         browser_session = await self._browser_auth.sign_in(key_secret)
         request.scope["user"] = self._key_auth.find_user_by_digest(browser_session.key_digest)
         self._browser_auth.attach_session(request.scope, browser_session)
-        response = await self._render_page(request, new_key=key_secret, new_name=key_name)
+        response = await self._render_keys_page(
+            request, new_key_secret=key_secret, new_key_name=key_name
+        )
         self._browser_auth.set_cookie(request.scope, response, browser_session)
         return response
 
@@ -119,20 +123,22 @@ class KeyPages:
             )
         return RedirectResponse(KEYS_PATH, 303)
 
-    async def _list_apps(self) -> list[ConnectedApp]:
+    async def _list_connected_apps(self) -> list[ConnectedApp]:
         """Return the apps that can call, each with whose key it calls for."""
         if self._key_auth.grants is None:
             return []
-        app_grants = await anyio.to_thread.run_sync(self._key_auth.grants.list_grants)
+        grants_and_client_metadata = await anyio.to_thread.run_sync(
+            self._key_auth.grants.list_grants
+        )
         return [
             ConnectedApp(
                 app_grant.grant_id,
-                from_json(client_metadata).get("client_name") or "An app without a name",
+                from_json(client_metadata_json).get("client_name") or "An app without a name",
                 request_user.username,
                 app_grant.may_write,
                 dt.datetime.fromtimestamp(app_grant.created_at, dt.UTC),
             )
-            for app_grant, client_metadata in app_grants
+            for app_grant, client_metadata_json in grants_and_client_metadata
             if (request_user := self._key_auth.find_user_by_digest(app_grant.key_digest))
         ]
 
@@ -143,13 +149,13 @@ class KeyPages:
         if not visitor.has_role("operator"):
             raise RoleRequired("This takes a key of an operator")
 
-    async def _render_page(
+    async def _render_keys_page(
         self,
         request: Request,
         refusal_message: str = "",
         http_status: int = 200,
-        new_key: str = "",
-        new_name: str = "",
+        new_key_secret: str = "",
+        new_key_name: str = "",
     ) -> Response:
         return render_page(
             request.scope,
@@ -157,10 +163,10 @@ class KeyPages:
             "Keys",
             http_status=http_status,
             keys=self._key_ring.list_keys(),
-            apps=await self._list_apps(),
+            apps=await self._list_connected_apps(),
             message=refusal_message,
-            new_key=new_key,
-            new_name=new_name,
+            new_key=new_key_secret,
+            new_name=new_key_name,
             is_first=not self._key_auth.is_required,
             form_token=self._browser_auth.make_form_token(request.scope),
         )

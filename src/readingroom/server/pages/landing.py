@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from readingroom import __version__
 from readingroom.bases import BASES
 from readingroom.protocol.pages import RecentEvent, list_no_recent_events
-from readingroom.server.auth.bearer import Access
+from readingroom.server.auth.bearer import AccessKind
 from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, is_josh_base
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import get_server_address
@@ -65,7 +65,7 @@ class LandingPages:
         face_access = self._policies.find_policy(server_face).access
         needs_key = face_access == "key"
         mcp_url = f"{server_address}{server_face.path}/mcp"
-        key_option = ' --header "Authorization: Bearer YOUR_KEY"' if needs_key else ""
+        key_header_option = ' --header "Authorization: Bearer YOUR_KEY"' if needs_key else ""
         return render_page(
             request.scope,
             "face.html",
@@ -74,11 +74,11 @@ class LandingPages:
             access=face_access,
             has_connectors=self._policies.can_connect_apps(request),
             shell_command=f"claude mcp add --transport http {server_face.server_name} "
-            f"{mcp_url}{key_option}",
+            f"{mcp_url}{key_header_option}",
             clients=[
                 {
                     "title": client_format.title,
-                    "file": client_format.file,
+                    "file": client_format.configuration_path,
                     "configuration": format_client_configuration(
                         server_face, server_address, needs_key, client_format
                     ),
@@ -89,7 +89,7 @@ class LandingPages:
             tools=self._list_tools(server_face, face_access),
         )
 
-    def _list_tools(self, server_face: Face, face_access: Access) -> list[tuple[str, str]]:
+    def _list_tools(self, server_face: Face, face_access: AccessKind) -> list[tuple[str, str]]:
         """Return the names and titles of a face's tools that whoever opens its page may know.
 
         Where the federal base is served the page is open to strangers, who need a key for the rest.
@@ -98,11 +98,11 @@ class LandingPages:
         open_tool_names = {
             base_tool.name for knowledge_base in josh_bases for base_tool in knowledge_base.tools
         }
-        is_open_page = face_access != "open" and bool(open_tool_names)
+        is_page_public = face_access != "open" and bool(open_tool_names)
         return [
             (tool_name, base_tool.title)
-            for tool_name, (base_tool, _) in server_face.tools_by_name.items()
-            if tool_name in open_tool_names or not is_open_page
+            for tool_name, (base_tool, _) in server_face.tools_and_dialects_by_name.items()
+            if tool_name in open_tool_names or not is_page_public
         ]
 
     def _make_registry_entry(self, server_face: Face) -> dict[str, str] | None:
@@ -119,9 +119,9 @@ class LandingPages:
         server_address = get_server_address(request, self._settings.public_url)
         if not accepts_html(request.scope):
             return JSONResponse(self.build_server_index(server_address), headers={"Vary": "Accept"})
-        page_paths = {menu_entry.path for menu_entry in self._menu_entries}
+        menu_paths = {menu_entry.path for menu_entry in self._menu_entries}
         visitor = get_frame(request.scope).browser_auth.identify_visitor(request.scope)
-        shown_entries = [
+        visible_menu_entries = [
             menu_entry
             for menu_entry in self._menu_entries
             if menu_entry.summary and visitor and visitor.has_role(menu_entry.role)
@@ -133,8 +133,8 @@ class LandingPages:
             address=server_address,
             faces=self._faces,
             has_rest=self._has_rest_routes,
-            can_search=visitor is not None and "/search" in page_paths,
-            entries=shown_entries,
+            can_search=visitor is not None and "/search" in menu_paths,
+            entries=visible_menu_entries,
             is_open=_can_browser_open(request),
             # Strangers may see the addresses, and nothing of what is kept here.
             events=await self._list_recent_events() if visitor else (),
@@ -162,9 +162,9 @@ class LandingPages:
     def _make_install_links(self, server_face: Face, request: Request) -> list[tuple[str, str]]:
         """Return the links that add a face to a client; with a sign-in they need no key."""
         # No real key: whoever the page is sent on to must not get it.
-        takes_key = self._policies.find_policy(server_face).access == "key"
+        needs_key = self._policies.find_policy(server_face).access == "key"
         bearer_key = (
-            "YOUR_KEY" if takes_key and not self._policies.can_connect_apps(request) else None
+            "YOUR_KEY" if needs_key and not self._policies.can_connect_apps(request) else None
         )
         mcp_url = f"{get_server_address(request, self._settings.public_url)}{server_face.path}/mcp"
         return make_install_links(server_face.server_name, mcp_url, bearer_key)

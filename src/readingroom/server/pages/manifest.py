@@ -56,7 +56,7 @@ async def _show_manifest(
     mcp_url = f"{server_address}{server_face.path}/mcp"
     tool_entries = [
         {"name": tool_name, "title": tool.title}
-        for tool_name, (tool, _) in server_face.tools_by_name.items()
+        for tool_name, (tool, _) in server_face.tools_and_dialects_by_name.items()
     ]
     server_manifest: dict[str, object] = {
         "$schema": _MANIFEST_SCHEMA_URL,
@@ -68,9 +68,9 @@ async def _show_manifest(
         "_meta": {_PUBLISHER_META_KEY: {"tools": tool_entries, "documentation": mcp_url}},
     }
     if _is_public_address(server_address):
-        takes_key = auth_policies.find_policy(server_face).access == "key"
+        needs_key = auth_policies.find_policy(server_face).access == "key"
         can_sign_in = auth_policies.can_connect_apps(request)
-        server_manifest["remotes"] = [_make_remote_entry(mcp_url, takes_key, can_sign_in)]
+        server_manifest["remotes"] = [_make_remote_entry(mcp_url, needs_key, can_sign_in)]
         # The registry takes icons by an https address only.
         icon_url = server_address + get_asset_address("icon.svg")
         server_manifest["icons"] = [
@@ -85,9 +85,9 @@ def _is_public_address(server_address: str) -> bool:
     return url_parts.scheme == "https" and not is_loopback(url_parts.hostname or "localhost")
 
 
-def _make_remote_entry(mcp_url: str, takes_key: bool, can_sign_in: bool) -> dict[str, object]:
+def _make_remote_entry(mcp_url: str, needs_key: bool, can_sign_in: bool) -> dict[str, object]:
     remote_entry: dict[str, object] = {"type": "streamable-http", "url": mcp_url}
-    if takes_key:
+    if needs_key:
         authorization_header = {
             "name": "Authorization",
             "description": "The word Bearer and a key of this server",

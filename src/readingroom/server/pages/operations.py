@@ -78,7 +78,7 @@ class OperationsPages:
             "jobs.html",
             jobs=background_jobs,
             work=await self._list_running_work(),
-            format_moment=_format_moment,
+            format_moment=_format_utc_time,
         )
         return RenderedPage(
             "Jobs",
@@ -89,11 +89,11 @@ class OperationsPages:
     async def show_errors(self, request: PageRequest) -> RenderedPage:
         """Return the last errors, and how many there were of each kind."""
         recent_errors = self._history.list_recent_errors()
-        error_kinds = Counter((error.name, error.code) for error in recent_errors)
+        counts_by_name_and_code = Counter((error.name, error.code) for error in recent_errors)
         page_html = render_template(
             "errors.html",
-            errors=[(_format_moment(error.at), error) for error in recent_errors],
-            kinds=error_kinds.most_common(20),
+            errors=[(_format_utc_time(error.at), error) for error in recent_errors],
+            kinds=counts_by_name_and_code.most_common(20),
         )
         return RenderedPage("Errors", page_html, data=recent_errors)
 
@@ -102,7 +102,7 @@ class OperationsPages:
         return [
             work_entry
             for pages_of_base in self._base_pages
-            for work_entry in await pages_of_base.list_work()
+            for work_entry in await pages_of_base.list_running_work()
         ]
 
     async def show_overview(self, request: PageRequest) -> RenderedPage:
@@ -114,32 +114,32 @@ class OperationsPages:
         # What fits on the page; those of jobs and errors have more, and the log has all.
         all_errors = self._history.list_recent_errors()
         recent_errors = all_errors[:_MAX_SHOWN_ITEMS]
-        base_states = [await _check_base(knowledge_base) for knowledge_base in self._bases]
+        base_readiness_rows = [await _check_base(knowledge_base) for knowledge_base in self._bases]
         machine_state = await anyio.to_thread.run_sync(_measure_machine, self._settings)
         newest_doctor_run = await self._doctor.find_newest_doctor_run()
-        freshness_of_sources = [
+        source_freshness_rows = [
             source_freshness
             for pages_of_base in self._base_pages
             for source_freshness in await pages_of_base.list_source_freshness()
         ]
         page_html = render_template(
             "operations.html",
-            calls=[_make_call_row(call_summary) for call_summary in call_summaries[:40]],
+            calls=[_make_call_table_row(call_summary) for call_summary in call_summaries[:40]],
             jobs=background_jobs,
             work=await self._list_running_work(),
             errors=[
-                (_format_moment(recent_error.at), recent_error) for recent_error in recent_errors
+                (_format_utc_time(recent_error.at), recent_error) for recent_error in recent_errors
             ],
             error_count=len(all_errors),
-            states=base_states,
+            states=base_readiness_rows,
             machine=machine_state,
             gigabyte=_BYTES_PER_GIGABYTE,
-            uptime=format_seconds(clock.unix_seconds() - self._history.started_at),
+            uptime=format_seconds(clock.read_unix_seconds() - self._history.started_at),
             checkup=newest_doctor_run,
-            checked_ago=format_seconds(clock.unix_seconds() - newest_doctor_run.job.created_at)
+            checked_ago=format_seconds(clock.read_unix_seconds() - newest_doctor_run.job.created_at)
             if newest_doctor_run
             else "",
-            freshness=freshness_of_sources,
+            freshness=source_freshness_rows,
             keys=self._key_ring.list_keys(),
             versions=_collect_versions(),
             request=request,
@@ -149,18 +149,21 @@ class OperationsPages:
             "errors": recent_errors,
             "jobs": [background_job.hide_question() for background_job in background_jobs],
             "work": await self._list_running_work(),
-            "bases": {base_state.name: base_state.problem or "ready" for base_state in base_states},
+            "bases": {
+                base_readiness.name: base_readiness.problem or "ready"
+                for base_readiness in base_readiness_rows
+            },
             "free_bytes": machine_state.free_bytes,
             "used_bytes": machine_state.data_folder_bytes,
             "model": machine_state.model_problem or "ready",
-            "freshness": freshness_of_sources,
+            "freshness": source_freshness_rows,
             "versions": _collect_versions(),
         }
         return RenderedPage("Operations", page_html, data=json_data)
 
 
 @dataclass(frozen=True, slots=True)
-class _CallRow:
+class _CallTableRow:
     """A line of the table of calls."""
 
     summary: CallSummary
@@ -170,7 +173,7 @@ class _CallRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _BaseState:
+class _BaseReadiness:
     """Whether a base can answer."""
 
     name: str
@@ -178,15 +181,15 @@ class _BaseState:
     problem: str
 
 
-async def _check_base(knowledge_base: KnowledgeBase) -> _BaseState:
+async def _check_base(knowledge_base: KnowledgeBase) -> _BaseReadiness:
     try:
         await knowledge_base.check_ready()
     except KnowledgeError as error:
-        return _BaseState(knowledge_base.name, knowledge_base.title, error.message)
-    return _BaseState(knowledge_base.name, knowledge_base.title, "")
+        return _BaseReadiness(knowledge_base.name, knowledge_base.title, error.message)
+    return _BaseReadiness(knowledge_base.name, knowledge_base.title, "")
 
 
-def _make_call_row(call_summary: CallSummary) -> _CallRow:
+def _make_call_table_row(call_summary: CallSummary) -> _CallTableRow:
     busiest_count = max(call_summary.calls_per_minute)
     chart_finding = (
         f"{call_summary.total} calls of {call_summary.name} in the last hour, "
@@ -199,10 +202,10 @@ def _make_call_row(call_summary: CallSummary) -> _CallRow:
         for minute_index, call_count in enumerate(call_summary.calls_per_minute)
         if call_count
     ]
-    return _CallRow(call_summary, call_chart, ", ".join(reversed(counts_in_words)))
+    return _CallTableRow(call_summary, call_chart, ", ".join(reversed(counts_in_words)))
 
 
-def _format_moment(unix_seconds: float) -> str:
+def _format_utc_time(unix_seconds: float) -> str:
     return dt.datetime.fromtimestamp(unix_seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -24,11 +24,13 @@ def make_operations_page(describe_api: Callable[[], Schema]) -> Callable[[Reques
         api_operations = sorted(
             _read_operations(describe_api()), key=lambda operation: operation.tag
         )
-        tagged_groups = [
+        tags_with_operations = [
             (operation_tag, list(tagged_operations))
-            for operation_tag, tagged_operations in groupby(api_operations, lambda item: item.tag)
+            for operation_tag, tagged_operations in groupby(
+                api_operations, lambda operation: operation.tag
+            )
         ]
-        body_html = render_template("rest_docs.html", groups=tagged_groups, is_open=is_open)
+        body_html = render_template("rest_docs.html", groups=tags_with_operations, is_open=is_open)
         return RenderedPage("REST", body_html)
 
     def show_operations(request: Request) -> Response:
@@ -71,8 +73,8 @@ def _read_operations(openapi_schema: Schema) -> Iterator[_Operation]:
     for route_path, operations_by_method in openapi_schema["paths"].items():
         for http_method, api_operation in operations_by_method.items():
             # A summary that nobody wrote is the name of a function.
-            operation_text = api_operation.get("description") or api_operation["summary"]
-            summary_text, _, details_text = operation_text.partition(". ")
+            operation_description = api_operation.get("description") or api_operation["summary"]
+            summary_text, _, details_text = operation_description.partition(". ")
             yield _Operation(
                 tag=api_operation.get("tags", ["other"])[0],
                 method=http_method.upper(),

@@ -75,21 +75,21 @@ class SignInPages:
         )
 
 
-def get_local_address(wanted_address: str) -> str:
+def get_local_address(requested_address: str) -> str:
     """Return an address on this server, `/` for anything that could lead elsewhere."""
-    is_local = (
-        wanted_address.startswith("/")
-        and not wanted_address.startswith("//")
-        and wanted_address.isprintable()
+    is_local_path = (
+        requested_address.startswith("/")
+        and not requested_address.startswith("//")
+        and requested_address.isprintable()
     )
-    return wanted_address if is_local and "\\" not in wanted_address else "/"
+    return requested_address if is_local_path and "\\" not in requested_address else "/"
 
 
 async def receive_form_fields(request: Request) -> dict[str, str]:
     """Return the fields of a small form without files."""
-    sign_in_form = await receive_form(request, _raise_for_file, 0, _MAX_FORM_BYTES)
-    return sign_in_form.fields
+    received_form = await receive_form(request, _reject_file, 0, _MAX_FORM_BYTES)
+    return received_form.fields
 
 
-def _raise_for_file() -> NoReturn:
+def _reject_file() -> NoReturn:
     raise AssertionError("a form without a field for files has none")

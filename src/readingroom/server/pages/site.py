@@ -41,7 +41,7 @@ class ConsolePages:
     frame: PageFrame
     menu_entries: Sequence[MenuEntry]
     job_runner: JobRunner
-    spools: ScratchFolders
+    upload_spools: ScratchFolders
     """Where files of forms are received; what a killed server left there is swept at the start."""
     list_recent_events: Callable[[], Awaitable[Sequence[RecentEvent]]]
     """What happened lately, for the home page."""
@@ -130,8 +130,11 @@ def _make_menu_entries(base_pages: Sequence[BasePage]) -> list[MenuEntry]:
 
 def _make_menu_sort_key(menu_entry: MenuEntry) -> tuple[int, str]:
     """Return what the menu is sorted by: a base that is not known here comes last."""
-    is_known = menu_entry.label in _MENU_ORDER
-    return (_MENU_ORDER.index(menu_entry.label) if is_known else len(_MENU_ORDER), menu_entry.label)
+    is_known_label = menu_entry.label in _MENU_ORDER
+    return (
+        _MENU_ORDER.index(menu_entry.label) if is_known_label else len(_MENU_ORDER),
+        menu_entry.label,
+    )
 
 
 async def _show_asset(request: Request) -> Response:
@@ -146,6 +149,6 @@ async def _show_asset(request: Request) -> Response:
     if "gzip" in request.headers.get("accept-encoding", ""):
         response_headers["Content-Encoding"] = "gzip"
         return Response(
-            web_asset.compressed, headers=response_headers, media_type=web_asset.media_type
+            web_asset.compressed_content, headers=response_headers, media_type=web_asset.media_type
         )
     return Response(web_asset.content, headers=response_headers, media_type=web_asset.media_type)

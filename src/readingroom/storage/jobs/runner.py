@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.storage.errors import StorageFailed
 from readingroom.storage.jobs.store import MAX_SILENT_SECONDS, BackgroundJob, JobStore
 
@@ -73,7 +73,7 @@ class JobRunner:
         return claimed_job
 
     async def _run_job(self, background_job: BackgroundJob) -> None:
-        current_caller.set(background_job.caller)  # whose seats this takes
+        current_caller_id.set(background_job.caller)  # whose seats this takes
         try:
             await self._run_handler(background_job)
         except StorageFailed as error:  # the next worker begins the job again

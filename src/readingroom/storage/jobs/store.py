@@ -110,7 +110,7 @@ class JobStore:
     def __init__(
         self,
         data_directory: Path,
-        clock_function: Callable[[], float] = clock.unix_seconds,
+        clock_function: Callable[[], float] = clock.read_unix_seconds,
         state_tables: StateTables | None = None,
     ) -> None:
         """Without `state_tables` they are in a file, which is created with the first job."""

@@ -132,7 +132,7 @@ def _make_connect_error(error: psycopg.Error) -> DatabaseUnreachable:
 
 def _log_connect_error(driver_text: str) -> None:
     """Log why no connection could be opened, at most once a minute: many may be tried."""
-    now_seconds = clock.unix_seconds()
+    now_seconds = clock.read_unix_seconds()
     if now_seconds - _logged_at_by_text.get(driver_text, 0.0) > _SECONDS_BETWEEN_LOG_LINES:
         _logged_at_by_text.clear()  # one of the last minute is enough to know
         _logged_at_by_text[driver_text] = now_seconds

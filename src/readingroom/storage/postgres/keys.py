@@ -22,12 +22,12 @@ from readingroom.storage.errors import (
     StorageFailed,
 )
 from readingroom.storage.keys import (
+    KEYS_LEFT_MESSAGE,
     Holder,
     Key,
     KeyRing,
     KeyRow,
     make_key_not_found_error,
-    make_keys_left_error,
 )
 from readingroom.storage.postgres.database import Connection, PostgresDatabase, find_database
 from readingroom.storage.postgres.notices import NOTICE_CHANNEL
@@ -111,7 +111,7 @@ class SharedKeyRing(KeyRing):
     def reopen_room(self) -> None:
         with self._open_transaction() as connection:
             if connection.execute(_HAS_SECRET_SQL).fetchone():
-                raise make_keys_left_error()
+                raise KeyExists(KEYS_LEFT_MESSAGE)
             connection.execute(f"DELETE FROM generations WHERE store_name = '{_CLOSED_MARK}'")
 
     def dump_keys(self, dump_folder: Path) -> None:

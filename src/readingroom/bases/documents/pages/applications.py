@@ -32,7 +32,7 @@ from readingroom.bases.documents.pages.uploads import (
 from readingroom.bases.documents.registry.records import Application
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.errors import InvalidArguments, validate_model
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.pages import (
     BasePage,
@@ -274,7 +274,7 @@ class DocumentPages:
             raise InvalidArguments([{"field": "files", "message": "choose at least one file"}])
         application_ref = arguments.application_ref
         background_job = await anyio.to_thread.run_sync(
-            self._queue_files, application_ref, request.files, current_caller.get()
+            self._queue_files, application_ref, request.files, current_caller_id.get()
         )
         return SeeOther(f"/jobs/{background_job.id}")
 

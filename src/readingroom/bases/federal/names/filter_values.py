@@ -28,7 +28,7 @@ from readingroom.core.clock import now
 from readingroom.core.errors import InvalidArguments, UnrecognizedId
 from readingroom.storage.database import Database
 
-FilterValue = str | int | bool | tuple[str, ...]
+Scalar = str | int | bool | tuple[str, ...]
 
 SOURCE_NAME_BY_REFERENCE_FILTER = {
     **dict.fromkeys(("bill", "bill_id"), "bills"),
@@ -162,11 +162,11 @@ def _resolve_value(
     filter_name: str,
     filter_value: Any,
     filters: Mapping[str, Any],
-) -> FilterValue:
+) -> Scalar:
     if filter_name == "congress":
         _check_congress(filter_value)
     if not isinstance(filter_value, str) or filter_name in ("since", "until"):
-        unchanged_value: FilterValue = filter_value
+        unchanged_value: Scalar = filter_value
         return unchanged_value
     facet = next(
         (facet for facet in table.aggregation_plan.facets if facet.name == filter_name), None
@@ -185,7 +185,7 @@ def _resolve_value(
     )
 
 
-def _simplify_values(matching_values: tuple[str, ...]) -> FilterValue:
+def _simplify_values(matching_values: tuple[str, ...]) -> Scalar:
     return matching_values if len(matching_values) > 1 else matching_values[0]
 
 
@@ -323,9 +323,7 @@ def _is_first_alone_current(likely_matches: Sequence[EntityMatch]) -> bool:
 # --- agencies ---
 
 
-def _resolve_agency_values(
-    db: Database, value_lookup: ValueLookup, written_name: str
-) -> FilterValue:
+def _resolve_agency_values(db: Database, value_lookup: ValueLookup, written_name: str) -> Scalar:
     """Return the values under which records of an agency are stored: its slugs, names or code.
 
     Raise InvalidArguments, which lists the nearest, for a text that means no agency. One that is

@@ -37,7 +37,7 @@ _NOT_LEASED_SQL = "NOT EXISTS (SELECT 1 FROM embedding_leases l WHERE l.chunk = 
 class EmbeddingQueue:
     """The order in which one process hands out passages; all processes share the leases."""
 
-    def __init__(self, get_unix_seconds: Callable[[], float] = clock.unix_seconds) -> None:
+    def __init__(self, get_unix_seconds: Callable[[], float] = clock.read_unix_seconds) -> None:
         self._get_unix_seconds = get_unix_seconds
         self._lock = threading.Lock()
         self._next_document_numbers: list[int] = []

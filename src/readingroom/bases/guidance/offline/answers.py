@@ -145,7 +145,7 @@ class OfflineGuidance:
         stored_page = self.library.read_page(page_path) if self.library.has_database else None
         if stored_page is None:
             return None
-        age_seconds = max(0.0, clock.unix_seconds() - stored_page.checked_at)
+        age_seconds = max(0.0, clock.read_unix_seconds() - stored_page.checked_at)
         if age_seconds > self._max_age_days * _SECONDS_PER_DAY:
             return None
         return stored_page.parse_page(), _make_reply_of_stored_page(
@@ -166,7 +166,7 @@ class OfflineGuidance:
             )
         return OfflineCopy(
             synced_at=clock.from_timestamp(library_status.synced_at).isoformat(timespec="seconds"),
-            age_s=round(max(0.0, clock.unix_seconds() - library_status.synced_at), 3),
+            age_s=round(max(0.0, clock.read_unix_seconds() - library_status.synced_at), 3),
             pages=library_status.pages,
             degraded=degraded_reason,
         )

@@ -105,7 +105,7 @@ class GuidanceSync:
         if checks_every_page:
             await anyio.to_thread.run_sync(guidance_library.mark_all_pending)
         await self._fetch_pending_pages()
-        await anyio.to_thread.run_sync(guidance_library.finish_sync, clock.unix_seconds())
+        await anyio.to_thread.run_sync(guidance_library.finish_sync, clock.read_unix_seconds())
         await self._embed_all_passages()
         return self._summary
 
@@ -195,7 +195,7 @@ class GuidanceSync:
         upstream_reply = await self._fetch_changed_reply(request, _MAX_PAGE_FAILURES)
         if upstream_reply is None:
             await anyio.to_thread.run_sync(
-                self._library.mark_page_unchanged, pending_page, clock.unix_seconds()
+                self._library.mark_page_unchanged, pending_page, clock.read_unix_seconds()
             )
             self._summary.unchanged += 1
             return
@@ -227,7 +227,7 @@ class GuidanceSync:
             upstream_reply.body,
             upstream_reply.etag,
             pending_page,
-            clock.unix_seconds(),
+            clock.read_unix_seconds(),
         )
         self._summary.fetched += 1
 

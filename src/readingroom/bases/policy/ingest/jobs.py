@@ -12,7 +12,7 @@ from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.ids import current_caller
+from readingroom.core.ids import current_caller_id
 from readingroom.core.progress import no_progress
 from readingroom.core.work_slots import TurnQueue
 from readingroom.storage.errors import RegistryUnavailable
@@ -59,7 +59,7 @@ class IngestionQueue:
         """Queue a revision whose file is in place; returns the job's id."""
         if revision.revision_id not in self._queued_ids:
             self._queued_ids.add(revision.revision_id)
-            self._queue.put_item(current_caller.get(), revision)
+            self._queue.put_item(current_caller_id.get(), revision)
         return f"ingest:{revision.revision_id}"
 
     async def _queue_unfinished_revisions(self, skips_recent_revisions: bool = False) -> None:

@@ -96,7 +96,7 @@ def make_pages(policy_service: PolicyService, job_store: JobStore) -> BasePages:
         build_record_page_extras=page_views.build_record_page_extras,
         list_omissions=policy_pages.list_omissions,
         list_recent_events=policy_pages.list_recent_events,
-        list_work=policy_pages.list_work,
+        list_running_work=policy_pages.list_running_work,
     )
 
 
@@ -273,7 +273,7 @@ class PolicyPages:
             :_MAX_HOME_PAGE_EVENTS
         ]
 
-    async def list_work(self) -> list[RunningWork]:
+    async def list_running_work(self) -> list[RunningWork]:
         """Return the revisions that are being read, or wait to be."""
         policies = await self._admin.list_policy_details()
         running_work = []
