@@ -15,6 +15,7 @@ from tests.support.federal.base import write_world
 from tests.support.kit import run, serve_room
 from tests.support.model import link_model
 from tests.support.postgres import PostgresServer
+from tests.support.processes import HANG_SECONDS
 
 DOCS = Path(__file__).parents[2] / "docs" / "scale.md"
 NEW_DATABASE = "-- from here on connected to the new database"
@@ -142,6 +143,8 @@ def test_a_caller_whose_server_lacks_a_right_is_told_and_gets_no_internal_error(
     ) as served:
         postgres.execute(f"REVOKE ALL ON ALL TABLES IN SCHEMA readingroom FROM {role}", role)
         policy = {"source": "PLAN", "title": "Plan", "category": "local_plan"}
-        answer = httpx2.post(f"{served.url}/api/v1/policies", json=policy, trust_env=False)
+        answer = httpx2.post(
+            f"{served.url}/api/v1/policies", json=policy, timeout=HANG_SECONDS, trust_env=False
+        )
         assert answer.status_code == 503, answer.text
         assert "permission denied for table" in answer.text and "readingroom doctor" in answer.text

@@ -458,11 +458,9 @@ def _read_untrusted_rows(keys_path: Path) -> list[KeyRow]:
 
 def _was_untrusted_file_closed(keys_path: Path) -> bool:
     with closing(open_untrusted(keys_path)) as db:
-        has_mark_sql = "SELECT 1 FROM sqlite_master WHERE name = 'room_closed'"
-        return bool(
-            db.execute(has_mark_sql).fetchone()
-            and db.execute("SELECT 1 FROM room_closed").fetchone()
-        )
+        has_table_sql = "SELECT 1 FROM sqlite_master WHERE name = 'room_closed'"
+        has_table = db.execute(has_table_sql).fetchone() is not None
+        return has_table and db.execute("SELECT 1 FROM room_closed").fetchone() is not None
 
 
 def _is_valid_key_row(

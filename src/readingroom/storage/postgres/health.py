@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres.database import Connection, PostgresDatabase
-from readingroom.storage.postgres.findings import HealthProblem
-from readingroom.storage.postgres.preflight import list_obstacles
+from readingroom.storage.postgres.preflight import HealthProblem, list_obstacles
 
 _MAX_LAG_SECONDS = 30
 _MIN_COUNTED_ROWS = 10_000

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from readingroom.core.settings import RoomSettings
 from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres.database import Connection, find_database
-from readingroom.storage.postgres.findings import HealthProblem
 
 _MIN_SERVER_VERSION = 160_000
 MIN_VECTOR_VERSION = (0, 8, 4)  # earlier ones overflow a buffer, or damage indexes
@@ -14,6 +14,16 @@ _EXTENSIONS = ("vector", "btree_gist", "pg_trgm", "citext")
 _SCHEMAS = ("readingroom", "readingroom_federal")
 _TABLE_RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _MAX_NAMED_TABLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HealthProblem:
+    """Something about the database that keeps it from working well, and what to do."""
+
+    problem: str
+    fix: str
+    is_note: bool = False
+    """Whether it is only worth knowing: nothing fails because of it."""
 
 
 def check_database(settings: RoomSettings) -> None:
