@@ -1,13 +1,14 @@
 """What the engine finds for the tuning questions of a corpus, in its first order.
 
 A corpus becomes one JSON file: a list of questions, each with up to thirty candidates. Questions of
-kind `many` are those of `tests/fixtures/questions/many`, `tuning` the older ones, `nonsense` and
-`unanswerable` those that nothing answers. Test questions are never asked here.
+kind `many` are those of `tests/fixtures/questions/many`, `unanswered` those there that nothing in
+their corpus answers, `tuning` the older ones, `nonsense` and `unanswerable` the older ones that
+nothing answers. Test questions are never asked here.
 """
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -27,7 +28,7 @@ from readingroom.console.sample import open_sample_settings
 from readingroom.core.filters import FilterFields
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
-from readingroom.engine.chunking import split
+from readingroom.engine.chunking import split_into_spans
 from readingroom.engine.context import make_heading_context, prepend_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex
@@ -39,7 +40,12 @@ from readingroom.protocol.tool import ToolContext
 from readingroom.settings import load_settings
 from readingroom.storage.chunks import Chunks, ChunkStore
 from tests.support.policy.base import make_service
-from tests.support.questions import Question, read_many_questions, read_questions
+from tests.support.questions import (
+    Question,
+    read_many_questions,
+    read_questions,
+    read_unanswerable_questions,
+)
 
 DEPTH = 30
 _TODAY = datetime(2026, 1, 15, tzinfo=UTC)
@@ -77,8 +83,12 @@ async def collect_plans(data: Path, limit: int | None) -> list[Asked]:
     asked = []
     async with service.run_service():
         await planning.bring_in(service)
-        for kind in ("many", "tuning"):
-            for question in planning._choose_questions(kind)[:limit]:
+        for kind, questions in (
+            ("many", _keep_known(_read_many("plans"))),
+            ("tuning", planning._choose_questions("tuning")),
+            ("unanswered", _keep_known(read_unanswerable_questions("plans"))),
+        ):
+            for question in questions[:limit]:
                 source, title, _ = planning.PLANS[question.document]
                 answer = await service.search(
                     SearchPolicy(
@@ -96,6 +106,16 @@ async def collect_plans(data: Path, limit: int | None) -> list[Asked]:
     return asked
 
 
+def _read_many(corpus: str) -> list[Question]:
+    """Return the hundreds of questions over a corpus, of both times that they were written."""
+    return [*read_many_questions(corpus), *read_many_questions(f"{corpus}_more")]
+
+
+def _keep_known(questions: Iterable[Question]) -> list[Question]:
+    """Return the questions about documents that are brought in."""
+    return [question for question in questions if question.document in planning.PLANS]
+
+
 async def collect_guidance(data: Path, limit: int | None) -> list[Asked]:
     """Return what is found in `retrieval/govuk`; embed that first."""
     chunks, index = _open_guidance(data)
@@ -103,18 +123,23 @@ async def collect_guidance(data: Path, limit: int | None) -> list[Asked]:
         dict(zip(chunks.ids, each, strict=True)) for each in (chunks.texts, chunks.metadatas)
     )
     asked = []
-    for question in read_many_questions("guidance"):
-        if not question.document.startswith("retrieval/govuk") or len(asked) == limit:
+    unanswered = read_unanswerable_questions("guidance")
+    for question in (*read_many_questions("guidance"), *unanswered):
+        kind = "unanswered" if question.kind == "unanswerable" else "many"
+        if kind == "many" and not question.document.startswith("retrieval/govuk"):
             continue
-        quote = desk._normalise(question.quote)
+        if sum(each.kind == kind for each in asked) == limit:
+            continue
+        quote = desk._normalise(question.quote) or None
         candidates = [
             Candidate(
-                *(texts[hit.chunk_id], hit.score, quote in desk._normalise(texts[hit.chunk_id])),
+                *(texts[hit.chunk_id], hit.score),
+                quote is not None and quote in desk._normalise(texts[hit.chunk_id]),
                 *(hit.chunk_id.split("|")[0], str(pages[hit.chunk_id]["page"])),
             )
             for hit in index.search(question.question, DEPTH, None, "hybrid").hits
         ]
-        asked.append(_join(question, "many", candidates))
+        asked.append(_join(question, kind, candidates))
     return asked
 
 
@@ -140,7 +165,7 @@ def _split_guidance() -> Iterator[tuple[str, str, str]]:
     corpus = planning.SHARED / "retrieval" / "govuk" / "corpus.jsonl"
     for row in map(json.loads, corpus.read_text("utf-8").splitlines()):
         page = row["id"].split("#")[0].rsplit("/", 1)[1].replace("-", " ")
-        for number, span in enumerate(split(row["text"])):
+        for number, span in enumerate(split_into_spans(row["text"])):
             yield f"{row['id']}|{number}", span.cut_from(row["text"]), page
 
 
@@ -151,9 +176,14 @@ async def collect_federal(data: Path, limit: int | None) -> list[Asked]:
     asked = []
     older = [question for question in read_questions("federal") if question.split == "tuning"]
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        for kind, questions in (("many", read_many_questions("federal")), ("tuning", older)):
+        for kind, questions in (
+            ("many", _read_many("federal")),
+            ("tuning", older),
+            ("unanswered", read_unanswerable_questions("federal")),
+        ):
             for question in questions[:limit]:
-                if not (right_ids := find_answers(db, question)):
+                right_ids = find_answers(db, question)
+                if not right_ids and kind != "unanswered":
                     continue  # people, committees, votes and filings have no text
                 with _record_passages() as passages:
                     await service.search(Search(query=question.question, limit=20), "hybrid")
@@ -181,7 +211,7 @@ def _record_passages() -> Iterator[list[tuple[str, str, float]]]:
         )
         return list(passages)
 
-    with _replace_function(federal_ranking, "look_again", record):
+    with _replace_function(federal_ranking, "rerank_first_passages", record):
         yield recorded
 
 
@@ -209,7 +239,9 @@ async def collect_sample(data: Path, limit: int | None) -> list[Asked]:
                     )
                     for hit in hits
                 ]
+                is_unanswered = row["id"].startswith("many-unanswerable")
                 kind = row["split"] if row["kind"] == "answerable" else row["kind"]
+                kind = "unanswered" if is_unanswered else kind
                 values = (row["id"], kind, row["document"], row["question"])
                 asked.append(Asked(*values, candidates))
     return asked
@@ -230,7 +262,9 @@ async def _search_desk(service: Any, row: desk.Row, call: ToolContext) -> list[A
 
 
 def _read_many_rows() -> Iterator[desk.Row]:
-    for question in read_many_questions("sample"):
+    for question in read_unanswerable_questions("sample"):
+        yield asdict(question)
+    for question in _read_many("sample"):
         document = question.document.removeprefix("govuk.toml#")
         base = _BASE_BY_FOLDER[question.document.split("/")[0]]
         yield asdict(question) | {"split": "many", "document": document, "base": base}

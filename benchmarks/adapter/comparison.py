@@ -23,6 +23,8 @@ from readingroom.federation.evaluation import measure_auroc
 
 _NOWHERE = 99
 ASKED = ("many", "tuning")
+UNANSWERED = "unanswered"
+"""The kind of questions without an answer that an adapter is trained on."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,18 @@ class Readings:
         for row in rows:
             log_odds[int(numbers[row])][int(candidates[row])] = float(values[row])
         decline, named_score, read_count = (
-            DEFAULT_CALIBRATION.decline,
+            DEFAULT_CALIBRATION.decline_per_fit,
             np.inf,
             MAX_PASSAGES_READ_AGAIN,
         )
         if corpus_name == "sample":  # the desk's
             decline, named_score = (
-                desk_ranking._SCORE_CALIBRATION.decline,
+                desk_ranking._SCORE_CALIBRATION.decline_per_fit,
                 desk_ranking._NAMED_SCORE,
             )
             read_count = desk_ranking._MAX_HITS_READ_AGAIN
         elif corpus_name == "guidance":
-            decline = guidance_index._CALIBRATION.decline
+            decline = guidance_index._CALIBRATION.decline_per_fit
         return cls(questions, log_odds, decline, named_score, read_count)
 
     def find_places(self, numbers: Sequence[int], weight: float) -> Any:
@@ -101,9 +103,10 @@ class Readings:
         for question, read, wanted in zip(self.questions, self.log_odds, is_wanted, strict=True):
             candidates = question["candidates"]
             right = {each["section"] for each in candidates if each["is_right"]}
-            if question["kind"] not in kinds or (
-                question["kind"] in ASKED and not (right and wanted)
-            ):
+            is_trained_on = question["kind"] in (*ASKED, UNANSWERED)
+            if question["kind"] not in kinds or (is_trained_on and not wanted):
+                continue
+            if question["kind"] in ASKED and not right:
                 continue
             places = sorted(read)[: self.read_count]
             if without_section:
@@ -116,7 +119,12 @@ class Readings:
 def compare_readings(before: Readings, after: Readings, is_wanted: Any) -> Iterator[str]:
     """Yield the figures of both over the questions that are wanted, with paired tests, in lines."""
     yield from compare_places(*list_places(before, after, is_wanted))
-    for kinds, without in ((("unanswerable",), False), (("nonsense",), False), (ASKED, True)):
+    for kinds, without in (
+        (("unanswerable",), False),
+        ((UNANSWERED,), False),
+        (("nonsense",), False),
+        (ASKED, True),
+    ):
         aurocs = [
             _measure_auroc(readings, kinds, is_wanted, without) for readings in (before, after)
         ]

@@ -28,8 +28,17 @@ _DENSE = {
     "wide": "intermediate.dense",
     "narrow": "output.dense",
 }
-_ASKED = ("many", "tuning")
+_TRAINED_KINDS = ("many", "tuning", "unanswered")
 Pair = tuple["Corpus", int]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Pairs of one question, all in one form."""
+
+    pairs: Sequence[Pair]
+    is_answered: bool
+    """Whether the first pair is right; else none is."""
 
 
 class Corpus:
@@ -48,22 +57,26 @@ class Corpus:
 
     def list_questions(self, left_out_fold: int | None) -> list[int]:
         """Return the questions to train on: not held out, nor about a fold's documents."""
-        is_wanted = np.isin(self.columns["kind"], _ASKED) & ~self.columns["is_held_out"]
+        is_wanted = np.isin(self.columns["kind"], _TRAINED_KINDS) & ~self.columns["is_held_out"]
         if left_out_fold is not None:
             is_wanted &= self.columns["fold"] != left_out_fold
         return [int(number) for number in np.flatnonzero(is_wanted)]
 
-    def list_groups(self, questions: Sequence[int], wrong_count: int) -> Iterator[list[list[Pair]]]:
-        """Yield a right pair and the first wrong ones of each question, in each form they have."""
+    def list_groups(self, questions: Sequence[int], wrong_count: int) -> Iterator[list[Group]]:
+        """Yield a right pair and the first wrong ones of each question, in each form they have.
+
+        Of a question that nothing answers, all are wrong.
+        """
         for number in questions:
             of_question = np.flatnonzero(self.columns["question"] == number)
             forms = []
             for is_bare in (False, True):
                 rows = of_question[self.columns["is_bare"][of_question] == is_bare]
                 are_right = self.columns["is_right"][rows]
-                if are_right.any() and not are_right.all():
-                    chosen = [rows[are_right][0], *rows[~are_right][:wrong_count]]
-                    forms.append([(self, int(row)) for row in chosen])
+                is_answered = self.columns["kind"][number] != "unanswered"
+                if are_right.any() == is_answered and not are_right.all():
+                    chosen = [*rows[are_right][:1], *rows[~are_right][:wrong_count]]
+                    forms.append(Group([(self, int(row)) for row in chosen], is_answered))
             if forms:
                 yield forms
 
@@ -406,10 +419,10 @@ def load_changed(weights: dict[str, Any], path: Path | None) -> CrossEncoder:
 
 def train(
     weights: dict[str, Any],
-    groups: Sequence[Sequence[Sequence[Pair]]],
+    groups: Sequence[Sequence[Group]],
     recipe: Recipe,
 ) -> CrossEncoder:
-    """Return a network trained on groups whose first pair is the right one."""
+    """Return a network trained on the groups of each question, one for each form."""
     torch.manual_seed(recipe.seed)
     generator = np.random.default_rng(recipe.seed)
     network = CrossEncoder(weights, recipe.kept, recipe.rank)
@@ -420,7 +433,9 @@ def train(
         forms[generator.integers(len(forms))]
         for forms in (groups[n] for n in order[: step_count * recipe.questions_per_step])
     ]
-    kept = network.encode_pairs(sorted({pair for group in chosen for pair in group}, key=_locate))
+    kept = network.encode_pairs(
+        sorted({pair for group in chosen for pair in group.pairs}, key=_locate)
+    )
     parameters = list(network.parameters())
     print(f"{sum(map(torch.numel, parameters)):,} numbers, {len(groups)} questions", flush=True)
     optimizer = torch.optim.AdamW(parameters, recipe.learning_rate, weight_decay=0.01)
@@ -441,31 +456,35 @@ def train(
 
 
 def _score_own(
-    network: CrossEncoder, groups: Sequence[Sequence[Sequence[Pair]]], recipe: Recipe
+    network: CrossEncoder, groups: Sequence[Sequence[Group]], recipe: Recipe
 ) -> dict[Pair, float]:
     """Return what the unchanged network makes of each pair, where that is wanted."""
     if not recipe.own_share:
         return {}
-    pairs = [pair for forms in groups for form in forms for pair in form]
+    pairs = [pair for forms in groups for group in forms for pair in group.pairs]
     return dict(zip(pairs, score_all(network.eval(), pairs).tolist(), strict=True))
 
 
 def _compute_loss(
     network: CrossEncoder,
-    groups: Sequence[Sequence[Pair]],
+    groups: Sequence[Group],
     kept: KeptStates,
     own: Mapping[Pair, float],
     recipe: Recipe,
 ) -> Tensor:
     """Return how surely the right pair is not chosen of its group, and each is misjudged alone."""
-    log_odds = network.score_pairs([pair for group in groups for pair in group], kept)
+    log_odds = network.score_pairs([pair for group in groups for pair in group.pairs], kept)
+    sizes = [len(group.pairs) for group in groups]
     losses = []
-    for group, values in zip(groups, log_odds.split([len(group) for group in groups]), strict=True):
+    for group, values in zip(groups, log_odds.split(sizes), strict=True):
+        if not group.is_answered:
+            losses.append(recipe.binary_weight * F.softplus(values).mean())
+            continue
         binary = (F.softplus(-values[0]) + F.softplus(values[1:]).mean()) / 2
         wanted = torch.zeros_like(values)
         wanted[0] = 1 - recipe.own_share
         if recipe.own_share:
-            own_values = torch.tensor([own[pair] for pair in group], device=values.device)
+            own_values = torch.tensor([own[pair] for pair in group.pairs], device=values.device)
             wanted = wanted + recipe.own_share * F.softmax(own_values, 0)
         losses.append(recipe.binary_weight * binary - (wanted * F.log_softmax(values, 0)).sum())
     return torch.stack(losses).mean()

@@ -70,7 +70,7 @@ def find_read_rows(pairs: Any, corpus_name: str) -> Any:
 def write_weights(model_file: Path, path: Path) -> None:
     """Write the weights as the package has them, for `network.load_weights`."""
     weights = read_packaged_weights(model_file)
-    arrays = dict(weights.floats)
+    arrays = dict(weights.float_weights)
     for name, weight in weights.quantised_weights.items():
         arrays[f"{name}|ints"] = weight.numbers
         arrays[f"{name}|scale"] = np.array(weight.scale, np.float32)

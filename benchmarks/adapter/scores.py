@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.adapter.comparison import ASKED, Readings
 from benchmarks.engine.answers import regress
-from readingroom.engine.confidence import NOTHING_CLOSE_SCORE
+from readingroom.engine.confidence import MIN_CLOSE_SCORE
 from readingroom.engine.second_look import to_log_odds
 from readingroom.federation.evaluation import measure_auroc
 
@@ -20,6 +20,8 @@ _FITS_PER_LOG_ODDS = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 
 _DECLINES = np.arange(4.0, 40.0)
 _PENALTY = 0.01
 _FOLDS = 8
+_KINDS = dict.fromkeys(ASKED, "answerable") | {"unanswered": "unanswerable"}
+"""The kinds of questions that an adapter is trained on, unless they are held out."""
 _SHARES = {"answerable": 0.5, "unanswerable": 0.25, "nonsense": 0.25}
 
 
@@ -99,15 +101,16 @@ def _list_first_reads(
     name: str, readings: Readings, is_held_out: Any, fit_per_log_odds: float
 ) -> Iterator[_FirstRead]:
     for number, question in enumerate(readings.questions):
-        is_asked = question["kind"] in ASKED
+        kind = _KINDS.get(question["kind"], question["kind"])
+        is_trained_on = question["kind"] in _KINDS and not is_held_out[number]
         fits = readings.list_fits(number, fit_per_log_odds)
-        if (is_asked and not is_held_out[number]) or not fits:
+        if is_trained_on or not fits:
             continue
         candidates = question["candidates"]
         order = sorted(fits, key=lambda place: -fits[place])
         highest = max(candidates[place]["score"] for place in fits)
         yield _FirstRead(
-            "answerable" if is_asked else question["kind"],
+            kind,
             name,
             (to_log_odds(highest), readings.log_odds[number][order[0]]),
             tuple(fits[order[0]] - fits[place] for place in order[: readings.read_count]),
@@ -150,7 +153,7 @@ def _describe_judgement(
         values = [value for kind, value in of_desk if kind == other]
         flags = [*[True] * len(answerable), *[False] * len(values)]
         words.append(f"AUROC {other} {measure_auroc([*answerable, *values], flags):.3f}")
-    cut = to_log_odds(NOTHING_CLOSE_SCORE)
+    cut = to_log_odds(MIN_CLOSE_SCORE)
     for kind in _SHARES:
         values = [v for read, v in zip(reads, log_odds, strict=True) if read.kind == kind]
         words.append(f"{kind} called none {np.mean(np.array(values) < cut):.3f}")

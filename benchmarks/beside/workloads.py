@@ -27,7 +27,7 @@ Rankings = dict[str, dict[str, list[str]]]
 
 
 PLACES = {
-    "split": ("engine.chunking:split",),
+    "split_into_spans": ("engine.chunking:split_into_spans", "engine.chunking:split"),
     "Embedder": ("engine.embedding.embedder:Embedder", "engine.embedding:Embedder"),
     "VectorIndex": ("engine.vectors:VectorIndex",),
     "LexicalIndex": ("engine.lexical:LexicalIndex",),
@@ -73,7 +73,7 @@ def measure_engine(texts_path: str, models: str) -> Costs:
 
 
 def _measure_splitting(costs: Costs, texts: list[str]) -> None:
-    split = find("split")
+    split = find("split_into_spans")
     text = "\n\n".join(texts[:1500])
     with add_cost(
         costs, "cutting 1,500 paragraphs into chunks, 10 times", work=lambda: split(text)

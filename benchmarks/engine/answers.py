@@ -24,7 +24,7 @@ from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.confidence import (
     DEFAULT_CALIBRATION,
-    NOTHING_CLOSE_SCORE,
+    MIN_CLOSE_SCORE,
     Calibration,
     measure_passage_features,
 )
@@ -257,9 +257,10 @@ def main() -> None:
         print(f"{name:28} {figure}")
     if options.split == "tuning":
         print(f"fits best: {fit_calibration(asked)}")
-        decline = fit_decline(asked, ranking._SCORE_CALIBRATION.decline)
-        print(f"decline at the desk: {decline:g}, in use {ranking._SCORE_CALIBRATION.decline:g}")
-        print(f"in use: {DEFAULT_CALIBRATION}, none below {NOTHING_CLOSE_SCORE}")
+        decline_in_use = ranking._SCORE_CALIBRATION.decline_per_fit
+        decline = fit_decline(asked, decline_in_use)
+        print(f"decline at the desk: {decline:g}, in use {decline_in_use:g}")
+        print(f"in use: {DEFAULT_CALIBRATION}, none below {MIN_CLOSE_SCORE}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from readingroom.engine.chunking import split
+from readingroom.engine.chunking import split_into_spans
 from readingroom.engine.embedding.embedder import Embedder
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -87,11 +87,11 @@ def _read_texts(path: Path) -> dict[str, str]:
 def _split_all_texts() -> Iterator[str]:
     for name in ("govuk", "cranfield"):
         for text in load_test_set(name).texts.values():
-            yield from (span.cut_from(text) for span in split(text) if span.length > 200)
+            yield from (span.cut_from(text) for span in split_into_spans(text) if span.length > 200)
     for pattern in _PROSE_PATTERNS:
         for path in sorted(SHARED.glob(pattern)):
             text = _strip_markup(path.read_text("utf-8", errors="replace"))
-            yield from (span.cut_from(text) for span in split(text) if span.length > 400)
+            yield from (span.cut_from(text) for span in split_into_spans(text) if span.length > 400)
 
 
 def _strip_markup(text: str) -> str:

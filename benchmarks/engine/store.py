@@ -133,7 +133,7 @@ def print_memory(count: int) -> None:
 def _compare_searches(
     name: str, where: Filter, questions: Any, index: Any, collection: Any, stored: Chunks
 ) -> Iterator[tuple[str, ...]]:
-    passing = set(index.find_ids(where))
+    passing = set(index.list_row_ids(where))
     mask = np.array([id in passing for id in stored.ids])
     chroma_filter = _translate_for_chroma(where)
     times_by_side: dict[str, list[tuple[float, float]]] = {"ours": [], "Chroma": []}

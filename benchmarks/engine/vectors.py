@@ -98,7 +98,7 @@ def _search_at_depth(index: VectorIndex, question: Any, depth: int) -> Any:
     view = index._view
     differing = engine._count_differing_signs(view, question, np.arange(view.row_count))
     limit = np.searchsorted(np.cumsum(np.bincount(differing)), depth)
-    return engine._find_nearest_rows(view, question, 10, np.flatnonzero(differing <= limit))
+    return engine._find_nearest_hits(view, question, 10, np.flatnonzero(differing <= limit))
 
 
 def _build_index(rows: Any, random_parts: Any) -> VectorIndex:

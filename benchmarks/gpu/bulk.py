@@ -102,10 +102,10 @@ def _measure_stages(
 ) -> dict[str, Any]:
     batches = _split(texts)
     rounds: dict[str, list[float]] = {"tokens": [], "forward": [], "both": []}
-    tokenized = list(pool.tokenize(batches))
+    tokenized = list(pool.tokenize_batches(batches))
     token_count = sum(int(batch.lengths.sum()) for batch in tokenized)
     for _ in range(options.rounds):
-        rounds["tokens"].append(_time(lambda: [None for _ in pool.tokenize(batches)]))
+        rounds["tokens"].append(_time(lambda: [None for _ in pool.tokenize_batches(batches)]))
         rounds["forward"].append(_time(lambda: _run_forward(encoder, tokenized)))
         rounds["both"].append(
             _time(lambda: [None for _ in embed_stream(encoder, pool, enumerate(batches))])

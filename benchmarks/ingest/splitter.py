@@ -6,7 +6,12 @@ from statistics import median
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from benchmarks.table import Ratio, Table
-from readingroom.engine.chunking import CHUNK_OVERLAP, CHUNK_SEPARATORS, CHUNK_SIZE, split
+from readingroom.engine.chunking import (
+    CHUNK_OVERLAP,
+    CHUNK_SEPARATORS,
+    CHUNK_SIZE,
+    split_into_spans,
+)
 from tests.ingest.test_ocr import TEXT
 
 TARGET = 1.0
@@ -30,7 +35,7 @@ def measure(rounds: int) -> Table:
     peer_seconds: list[float] = []
     for _ in range(rounds):
         began = time.process_time()
-        spans = split(text)
+        spans = split_into_spans(text)
         between = time.process_time()
         chunks = langchain_splitter.split_text(text)
         peer_seconds.append(time.process_time() - between)

@@ -196,7 +196,7 @@ def test_a_worker_with_another_model_is_refused_and_deletes_nothing(
         waiting = WaitingTexts(
             open_waiting_tables(settings, create_waiting_tables),
             other,  # type: ignore[arg-type]
-            list_stored_models=lambda: list_collection_models(settings),
+            list_stored_identities=lambda: list_collection_models(settings),
         )
         with pytest.raises(EmbeddingMismatch, match=r"mine/1.*other-words/1"):
             make_worker([waiting], other).embed_until_done(None)

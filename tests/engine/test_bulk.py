@@ -83,7 +83,7 @@ def test_a_tokenizer_that_treats_words_otherwise_is_refused() -> None:
 def test_processes_make_the_tokens_of_batches_in_their_order() -> None:
     batches = [[f"{text} number {number}" for text in TEXTS[:3]] for number in range(9)]
     with TokenizingPool(TOKENIZER_FILE, 256, process_count=2) as pool:
-        tokenized = [split_ids(batch) for batch in pool.tokenize(batches)]
+        tokenized = [split_ids(batch) for batch in pool.tokenize_batches(batches)]
     assert tokenized == [split_ids(_WORDS.encode_texts(batch)) for batch in batches]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from readingroom.engine.chunking import CHUNK_SEPARATORS, Span, find_page_numbers, split
+from readingroom.engine.chunking import CHUNK_SEPARATORS, Span, find_page_numbers, split_into_spans
 from tests.requirements import requirement
 
 # Prose in small: words, every separator, white space that is stripped but is no separator.
@@ -33,7 +33,7 @@ def test_the_chunks_are_those_of_the_splitter_that_the_contracts_name(
 ) -> None:
     overlap = data.draw(st.integers(0, size - 1))
 
-    spans = split(text, size, overlap)
+    spans = split_into_spans(text, size, overlap)
 
     assert [span.cut_from(text) for span in spans] == split_by_langchain(text, size, overlap)
 
@@ -43,7 +43,9 @@ def test_the_chunks_are_those_of_the_splitter_that_the_contracts_name(
 def test_real_pages_are_cut_as_the_named_splitter_cuts_them(shared_data: Path) -> None:
     text = (shared_data / "retrieval/govuk/corpus.jsonl").read_text("utf-8")[:300_000]
 
-    assert [span.cut_from(text) for span in split(text)] == split_by_langchain(text, 800, 200)
+    assert [span.cut_from(text) for span in split_into_spans(text)] == split_by_langchain(
+        text, 800, 200
+    )
 
 
 @requirement("engine:chunking:offsets", "documents:chunks")
@@ -54,7 +56,7 @@ def test_every_word_of_a_text_lies_in_a_chunk_and_no_chunk_is_too_long(
 ) -> None:
     overlap = data.draw(st.integers(0, size - 1))
 
-    spans = split(text, size, overlap)
+    spans = split_into_spans(text, size, overlap)
 
     assert all(
         0 < span.length <= size and span.cut_from(text).strip() == span.cut_from(text)
@@ -73,7 +75,7 @@ def test_neighbours_share_no_more_than_the_overlap(
 ) -> None:
     overlap = data.draw(st.integers(0, size - 1))
 
-    spans = split(text, size, overlap)
+    spans = split_into_spans(text, size, overlap)
 
     pairs = pairwise(spans)
     assert all(left.end_offset - right.start_offset <= overlap for left, right in pairs)
@@ -83,18 +85,21 @@ def test_neighbours_share_no_more_than_the_overlap(
 def test_a_separator_stays_at_the_end_of_the_chunk_before_it() -> None:
     text = "One is here. Two is here."
 
-    assert [span.cut_from(text) for span in split(text, 14, 0)] == ["One is here.", "Two is here."]
+    assert [span.cut_from(text) for span in split_into_spans(text, 14, 0)] == [
+        "One is here.",
+        "Two is here.",
+    ]
 
 
 @requirement("engine:chunking:offsets")
 @pytest.mark.parametrize("text", ["", " \n\n\t "])
 def test_a_text_without_words_has_no_chunks(text: str) -> None:
-    assert split(text) == []
+    assert split_into_spans(text) == []
 
 
 @requirement("engine:chunking:offsets")
 def test_a_million_characters_without_a_space_are_cut_into_windows() -> None:
-    spans = split("x" * 1_000_000)
+    spans = split_into_spans("x" * 1_000_000)
 
     assert spans[:2] == [Span(0, 800), Span(600, 1400)]
     assert spans[-1].end_offset == 1_000_000
@@ -104,7 +109,7 @@ def test_a_million_characters_without_a_space_are_cut_into_windows() -> None:
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (10, 10), (10, -1)])
 def test_a_size_that_cannot_hold_its_overlap_is_refused(size: int, overlap: int) -> None:
     with pytest.raises(ValueError, match="overlap"):
-        split("words", size, overlap)
+        split_into_spans("words", size, overlap)
 
 
 @requirement("engine:chunking:pages")
@@ -113,7 +118,7 @@ def test_a_chunk_touches_the_pages_its_characters_came_from(pages: list[str]) ->
     starts = [len("".join(pages[:number])) for number in range(len(pages))]
     page_of = [number for number, page in enumerate(pages, 1) for _ in page]
 
-    for span in split("".join(pages), 20, 5):
+    for span in split_into_spans("".join(pages), 20, 5):
         assert find_page_numbers(span, starts) == sorted(
             set(page_of[span.start_offset : span.end_offset])
         )

@@ -34,7 +34,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """How common words are is read for every search, and what was dropped is read at once."""
     monkeypatch.setattr(counts, "_COUNTS_CACHE_SECONDS", -1.0)
     monkeypatch.setattr(counts, "_PASSING_COUNT_CACHE_SECONDS", -1.0)
-    monkeypatch.setattr(common_words, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(common_words, "_QUIET_SECONDS_BEFORE_READING", 0.0)
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def assert_ranks_alike(reader: SharedIndex, writer: SharedIndex) -> None:
     [
         None,
         # Rows are numbered anew after four deleted ones; all words are read anew after any write.
-        (vectors, "_MIN_DELETED_ROWS", 4),
+        (vectors, "_MIN_ROWS_TO_REMOVE", 4),
         (memory_copy, "_MAX_CHUNKS_UPDATED_AT_ONCE", 0),
         (common_words, "_MAX_WAITING_POSTINGS", 10),
     ],
@@ -131,7 +131,7 @@ def test_words_read_in_advance_have_what_was_written_between_turns(
         for stem in get_shared_stemmer().stem_all_words(" ".join(WORDS)):
             postings = copy._copied_words.postings_by_stem.get(stem)
             assert postings is not None
-            rows = postings.read_before(1_000_000)["row"].tolist()
+            rows = postings.read_rows_before(1_000_000)["row"].tolist()
             assert rows == sorted(set(rows)), f"{stem} is counted twice in a row"
         copy.open_vectors()
         if small_limit is None:

@@ -18,7 +18,7 @@ from readingroom.engine.embedding.cross_encoder.reranker import (
 )
 from readingroom.engine.embedding.own_model import GRAPH_FILE_NAME, load_reranker
 from readingroom.engine.embedding.shared import find_shared_reranker
-from readingroom.engine.hybrid import look_again
+from readingroom.engine.hybrid import rerank_first_passages
 from readingroom.engine.second_look import TAUGHT_WEIGHTS, rescore_passages
 from readingroom.storage.files import hash_file
 from tests.engine.test_own_models import WORDS, write_model
@@ -61,7 +61,7 @@ def test_without_changes_the_graph_judges_as_the_packaged_one(
     graph_path = tmp_path / "plain.onnx"
     graph_path.write_bytes(build_cross_encoder(get_packaged_folder() / GRAPH_FILE_NAME, {}))
     model = load_reranker(get_packaged_folder(), 1, 256, graph_path)
-    assert is_near(model.compute_scores(QUESTION, TEXTS), packaged_log_odds)
+    assert is_near(model.compute_log_odds(QUESTION, TEXTS), packaged_log_odds)
 
 
 @requirement("engine:second-look")
@@ -176,5 +176,5 @@ def test_without_a_second_look_nothing_of_the_adapter_is_read(
     monkeypatch.setattr(adapter, "ADAPTER_FILE", tmp_path / "missing")
     assert find_shared_reranker(RoomSettings(data=tmp_path, second_look=False)) is None
     passages = list_passages(0.5, 0.4)
-    assert look_again(QUESTION, passages, fetch_ids_as_texts, None) == passages
+    assert rerank_first_passages(QUESTION, passages, fetch_ids_as_texts, None) == passages
     assert not caplog.text

@@ -78,7 +78,7 @@ def test_kill_9_during_an_upsert_of_5000_chunks_loses_nothing_acknowledged(
 
     promised = {f"{batch:02}-{number:03}" for batch in range(after + 1) for number in range(100)}
     assert promised <= set(found.ids)
-    assert index.get_vector_index().find_ids() == sorted(found.ids)
+    assert index.get_vector_index().list_row_ids() == sorted(found.ids)
     stored = {
         id: (row, metadata)
         for id, row, metadata in zip(found.ids, found.vectors, found.metadatas, strict=True)
@@ -158,7 +158,7 @@ def test_what_one_index_dumps_another_is_filled_with(
     assert other.generation > before
     assert sorted(other.read_chunks(Equals("source", "A")).ids) == sorted(TEXTS)
     assert list_ids(other.search("green belt", 3, None, "hybrid"))[0] == "green"
-    assert other.count_indexed_chunks() == (3, 3)
+    assert other.count_chunks_of_both_indexes() == (3, 3)
     for step in other.list_warm_up_steps():
         step()
     other.close()
@@ -237,7 +237,7 @@ def test_after_any_writes_both_indexes_agree_with_the_store(
         )
 
     wanted = sorted(index.collection.read_chunks(where=where).ids)
-    assert index.get_vector_index().find_ids(where) == wanted
+    assert index.get_vector_index().list_row_ids(where) == wanted
     assert sorted(hit.id for hit in index.search_words("cycle", 99, where)) == wanted
     index.delete_chunks(index.collection.read_chunks().ids)
 
@@ -296,7 +296,7 @@ def test_a_write_that_fails_half_way_leaves_no_doubt_behind(
         with pytest.raises(StoreUnusable):
             index.put_chunks(make_chunks("new"))
 
-    assert index.get_vector_index().find_ids() == sorted(TEXTS)
+    assert index.get_vector_index().list_row_ids() == sorted(TEXTS)
     assert [hit.id for hit in index.search_words("green", 5)] == ["green"]
 
 
@@ -326,4 +326,4 @@ def test_many_readers_and_one_writer_share_an_index(index: EmbeddedIndex) -> Non
         reader.join()
 
     assert wrong == []
-    assert len(index.get_vector_index().find_ids(Range("start", low=20200101))) == 12
+    assert len(index.get_vector_index().list_row_ids(Range("start", low=20200101))) == 12

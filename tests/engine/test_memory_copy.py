@@ -78,7 +78,7 @@ def make_text(chance: random.Random) -> str:
     [
         None,
         # Rows are numbered anew after four deleted ones; all words are read anew after any write.
-        (vectors, "_MIN_DELETED_ROWS", 4),
+        (vectors, "_MIN_ROWS_TO_REMOVE", 4),
         (memory_copy, "_MAX_CHUNKS_UPDATED_AT_ONCE", 0),
         (memory_copy, "_MAX_COPIED_STEMS", 4),
     ],

@@ -48,7 +48,7 @@ def test_stems_are_counted_as_they_are_split() -> None:
         "Cycling 24 cycles, 24 CYCLED\u2014caf\u00e9s",
     ]
     stemmer = Stemmer()
-    for counts, text in zip(stemmer.count_stems_of_each(texts), texts, strict=True):
+    for counts, text in zip(stemmer.count_stems_of_texts(texts), texts, strict=True):
         assert list(counts.items()) == list(Counter(stemmer.stem_significant_words(text)).items())
 
 
@@ -122,10 +122,10 @@ def test_a_chance_word_outweighs_no_nearness_in_meaning() -> None:
 def test_the_best_passages_improve_a_question_only_with_evidence() -> None:
     little, much = (RANKING_WEIGHTS.adapt_to_own_evidence(evidence) for evidence in (0.3, 2.0))
     assert (little.feedback_weight, little.expansion_share) == (0.0, 0.0)
-    assert little.official_weight == RANKING_WEIGHTS.official_weight
+    assert little.official_term_weight == RANKING_WEIGHTS.official_term_weight
     assert much.feedback_weight == RANKING_WEIGHTS.feedback_weight
     assert much.expansion_share == RANKING_WEIGHTS.expansion_share
-    assert much.official_weight == 0.0
+    assert much.official_term_weight == 0.0
     little, much = (RANKING_WEIGHTS.adapt_to_evidence(evidence) for evidence in (0.3, 2.0))
     assert 0.0 < little.word_weight < much.word_weight < RANKING_WEIGHTS.word_weight
 
@@ -188,14 +188,14 @@ def test_a_passage_that_several_questions_find_is_split_into_stems_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     split_texts: list[str] = []
-    count = Stemmer.count_stems_of_each
+    count = Stemmer.count_stems_of_texts
 
     def watch(self: Stemmer, texts: Iterable[str]) -> list[dict[str, int]]:
         new_texts = list(texts)
         split_texts.extend(new_texts)
         return count(self, new_texts)
 
-    monkeypatch.setattr(Stemmer, "count_stems_of_each", watch)
+    monkeypatch.setattr(Stemmer, "count_stems_of_texts", watch)
     passage = ProposedPassage("1", "A passage that no other test has: cycle parking.", None)
     statistics = Corpus(TEXTS)
     for question in ("cycle parking", "a covered entrance", "flood zones"):

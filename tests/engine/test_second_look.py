@@ -15,7 +15,7 @@ from readingroom.engine.embedding.cross_encoder.reranker import (
 )
 from readingroom.engine.embedding.shared import find_shared_reranker
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.hybrid import ScoredPassage, look_again
+from readingroom.engine.hybrid import ScoredPassage, rerank_first_passages
 from readingroom.engine.index import EmbeddedIndex
 from readingroom.engine.second_look import (
     MAX_PASSAGES_READ_AGAIN,
@@ -81,7 +81,9 @@ def test_a_score_depends_on_no_other_text() -> None:
 @requirement("engine:second-look")
 def test_the_first_passages_are_put_into_the_order_of_the_cross_encoder() -> None:
     passages = list_passages(0.5, 0.4, 0.3)
-    again = look_again(QUESTION, passages, fetch_ids_as_texts, ListedLikings(p2=9.0, p0=-3.0))
+    again = rerank_first_passages(
+        QUESTION, passages, fetch_ids_as_texts, ListedLikings(p2=9.0, p0=-3.0)
+    )
     assert [passage.passage_id for passage in again] == ["p2", "p0", "p1"]
     # How likely there is an answer at all was known before.
     assert again[0].score == pytest.approx(0.5)
@@ -92,7 +94,7 @@ def test_the_first_passages_are_put_into_the_order_of_the_cross_encoder() -> Non
 def test_what_is_not_read_again_stays_behind_what_is_in_its_order() -> None:
     passages = list_passages(*(0.6 - 0.05 * number for number in range(10)))
     reranker = ListedLikings(p4=5.0)
-    again = look_again(QUESTION, passages, fetch_ids_as_texts, reranker)
+    again = rerank_first_passages(QUESTION, passages, fetch_ids_as_texts, reranker)
     assert reranker.read_texts == [f"p{number}" for number in range(MAX_PASSAGES_READ_AGAIN)]
     assert [passage.passage_id for passage in again] == [
         "p4",
@@ -106,13 +108,15 @@ def test_what_is_not_read_again_stays_behind_what_is_in_its_order() -> None:
 def test_a_phrase_a_caller_or_a_missing_model_leaves_the_order_as_it_is() -> None:
     passages = list_passages(0.5, 0.4)
     reranker = ListedLikings(p1=9.0)
-    assert look_again(QUESTION, passages, fetch_ids_as_texts, None) == passages
-    assert look_again(QUESTION, passages, fetch_ids_as_texts, NoCrossEncoder()) == passages
-    assert look_again('"in Berlin"', passages, fetch_ids_as_texts, reranker) == passages
+    assert rerank_first_passages(QUESTION, passages, fetch_ids_as_texts, None) == passages
+    assert (
+        rerank_first_passages(QUESTION, passages, fetch_ids_as_texts, NoCrossEncoder()) == passages
+    )
+    assert rerank_first_passages('"in Berlin"', passages, fetch_ids_as_texts, reranker) == passages
     with postpone_second_look():
-        assert look_again(QUESTION, passages, fetch_ids_as_texts, reranker) == passages
-    assert look_again(QUESTION, passages, fetch_ids_as_texts, reranker) != passages
-    assert look_again(QUESTION, [], fetch_ids_as_texts, reranker) == []
+        assert rerank_first_passages(QUESTION, passages, fetch_ids_as_texts, reranker) == passages
+    assert rerank_first_passages(QUESTION, passages, fetch_ids_as_texts, reranker) != passages
+    assert rerank_first_passages(QUESTION, [], fetch_ids_as_texts, reranker) == []
 
 
 @requirement("engine:second-look")

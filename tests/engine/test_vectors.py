@@ -61,7 +61,7 @@ def search_by_brute_force(
         for id, (held, metadata) in stored.items()
         if passes(metadata, where)
     ]
-    steps = vectors.DISTANCE_STEPS
+    steps = vectors.STEPS_PER_UNIT_DISTANCE
     return sorted(hits, key=lambda hit: (round(hit.distance * steps), hit.id))[:k]
 
 
@@ -109,7 +109,7 @@ class WritesAndSearches(RuleBasedStateMachine):
         wanted = search_by_brute_force(self.stored, make_vector(seed), k, where)
         assert agree(self.index.search(make_vector(seed), k, where), wanted)
         passing = [id for id, (_, metadata) in self.stored.items() if passes(metadata, where)]
-        assert self.index.find_ids(where) == sorted(passing)
+        assert self.index.list_row_ids(where) == sorted(passing)
 
     @invariant()
     def counts(self) -> None:
@@ -122,7 +122,7 @@ class WritesAndSearches(RuleBasedStateMachine):
 def test_any_order_of_writes_leaves_an_index_that_answers_as_brute_force(
     sweep: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "_MIN_DELETED_ROWS", sweep)
+    monkeypatch.setattr(vectors, "_MIN_ROWS_TO_REMOVE", sweep)
     WritesAndSearches.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
     WritesAndSearches.TestCase().runTest()
 
@@ -278,7 +278,7 @@ def test_bad_vectors_are_refused_and_change_nothing() -> None:
     with pytest.raises(ValueError, match="cannot be filtered by"):
         index.upsert_rows(["new"], np.zeros((1, SIZE)), [{"source": ["A"]}])  # type: ignore[dict-item]
 
-    assert index.find_ids() == ["kept"]
+    assert index.list_row_ids() == ["kept"]
 
 
 @requirement("engine:vectors:bad-input")

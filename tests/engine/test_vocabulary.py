@@ -24,7 +24,7 @@ go down\tdecrease"""
 
 def find_terms_by_wording(question: str) -> dict[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     wordings = Vocabulary(LINES).find_wordings(question)
-    return {wording.stems: wording.official_terms for wording in wordings}
+    return {wording.stems: wording.official_term_stems for wording in wordings}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_every_line_of_the_file_is_a_wording_and_its_terms() -> None:
     vocabulary = get_vocabulary()
     for wording in wordings[::97]:
         found = vocabulary.find_wordings(wording)
-        assert found and all(term for term in found[0].official_terms), wording
+        assert found and all(term for term in found[0].official_term_stems), wording
 
 
 def test_every_wording_is_looked_up_by_the_beginning_of_its_first_stem() -> None:

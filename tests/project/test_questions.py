@@ -91,12 +91,16 @@ QUOTAS: dict[str, dict[str, int]] = {
     "desk_fifth": DESK_QUOTAS,
     "plans_fifth": {"answerable": 72, "policy": 72},
     "federal_fifth": {"answerable": 66, "federal": 66},
+    "desk_sixth": DESK_QUOTAS,
+    "plans_sixth": {"answerable": 72, "policy": 72},
+    "federal_sixth": {"answerable": 66, "federal": 66},
 }
 STATEMENTS = {
     "federal_fresh": 20,
     "federal_third": 22,
     "federal_fourth": 23,
     "federal_fifth": 23,
+    "federal_sixth": 23,
 }
 """The least number of questions that a statement of administration policy answers, by set."""
 NAMED_REFERENCES_IN_PLANS = 25

@@ -24,7 +24,14 @@ FOLDER = Path(__file__).parents[1] / "fixtures" / "questions"
 SETS = ("field", "desk", "guidance", "plans", "federal")
 TUNING_SETS = ("desk_more",)
 """Sets that have no test half."""
-SAMPLE_TEST_SETS = ("desk_fresh", "desk_new", "desk_third", "desk_fourth", "desk_fifth")
+SAMPLE_TEST_SETS = (
+    "desk_fresh",
+    "desk_new",
+    "desk_third",
+    "desk_fourth",
+    "desk_fifth",
+    "desk_sixth",
+)
 """Sets on the sample that have no tuning half."""
 SHARED_TEST_SETS = (
     "federal_fresh",
@@ -35,10 +42,15 @@ SHARED_TEST_SETS = (
     "federal_fourth",
     "plans_fifth",
     "federal_fifth",
+    "plans_sixth",
+    "federal_sixth",
 )
 """Sets on the shared data that have no tuning half."""
 TEST_SETS = (*SAMPLE_TEST_SETS, *SHARED_TEST_SETS)
-MANY_SETS = ("plans", "federal", "guidance", "sample")
+MANY_SETS = (
+    *("plans", "federal", "guidance", "sample"),
+    *("plans_more", "federal_more", "sample_more"),
+)
 """Sets of hundreds, below `many`, all for tuning."""
 
 _SOURCE = Path(__file__).parents[2] / "src" / "readingroom"
@@ -75,7 +87,7 @@ class Question:
     @property
     def answers(self) -> list[tuple[str, str]]:
         """Return the document and the quote of every passage that counts as right."""
-        if not self.document:
+        if self.kind != "answerable":
             return []
         alternates = [answer for answer in self.also.split(" ;; ") if answer]
         return [(self.document, self.quote), *(_split_answer(answer) for answer in alternates)]
@@ -99,6 +111,22 @@ def read_many_questions(set_name: str) -> list[Question]:
     return [
         Question(**blanks | row | {"id": f"many-{set_name}-{line_number}"})
         for line_number, row in enumerate(rows, 1)
+    ]
+
+
+def read_unanswerable_questions(corpus: str) -> list[Question]:
+    """Return the questions below `many` that no document of a corpus answers."""
+    with (FOLDER / "many" / "unanswerable.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    blanks = dict.fromkeys(COLUMNS, "") | {"split": "tuning", "kind": "unanswerable"}
+    return [
+        Question(
+            **blanks
+            | {name: row[name] for name in ("corpus", "base", "document", "question")}
+            | {"id": f"many-unanswerable-{line_number}"}
+        )
+        for line_number, row in enumerate(rows, 1)
+        if row["corpus"] == corpus
     ]
 
 

@@ -30,7 +30,7 @@ class Span(NamedTuple):
         return document_text[self.start_offset : self.end_offset]
 
 
-def split(
+def split_into_spans(
     document_text: str, max_size: int = CHUNK_SIZE, overlap: int = CHUNK_OVERLAP
 ) -> list[Span]:
     """Cut a text into spans of at most `max_size` characters, in order, without outer white space.
@@ -50,19 +50,19 @@ def split(
     return splitter.spans
 
 
-def find_page_numbers(span: Span, page_starts: Sequence[int]) -> list[int]:
+def find_page_numbers(span: Span, page_start_offsets: Sequence[int]) -> list[int]:
     """Return the pages that a span touches, counted from 1.
 
-    `page_starts` holds the offset at which each page begins. A page without text begins where the
-    next one does, and no span touches it.
+    `page_start_offsets` holds where each page begins. A page without text begins where the next one
+    does, and no span touches it.
     """
-    first_page_number = max(1, bisect_right(page_starts, span.start_offset))
-    last_page_number = bisect_left(page_starts, span.end_offset)
+    first_page_number = max(1, bisect_right(page_start_offsets, span.start_offset))
+    last_page_number = bisect_left(page_start_offsets, span.end_offset)
     return [
         page_number
         for page_number in range(first_page_number, last_page_number + 1)
         if page_number == last_page_number
-        or page_starts[page_number - 1] < page_starts[page_number]
+        or page_start_offsets[page_number - 1] < page_start_offsets[page_number]
     ]
 
 
@@ -81,16 +81,18 @@ class _Splitter:
         if separator_level == len(CHUNK_SEPARATORS):
             self._add_window_spans(start_offset, end_offset)
             return
-        edges = self._find_edges(start_offset, end_offset, CHUNK_SEPARATORS[separator_level])
-        small_part_edges = [start_offset]
-        for part_start, part_end in pairwise(edges):
-            if part_end - part_start < self._max_size:
-                small_part_edges.append(part_end)
+        edge_offsets = self._find_edge_offsets(
+            start_offset, end_offset, CHUNK_SEPARATORS[separator_level]
+        )
+        small_part_edge_offsets = [start_offset]
+        for part_start_offset, part_end_offset in pairwise(edge_offsets):
+            if part_end_offset - part_start_offset < self._max_size:
+                small_part_edge_offsets.append(part_end_offset)
                 continue
-            self._add_merged_spans(small_part_edges)
-            self.add_spans_of_part(part_start, part_end, separator_level + 1)
-            small_part_edges = [part_end]
-        self._add_merged_spans(small_part_edges)
+            self._add_merged_spans(small_part_edge_offsets)
+            self.add_spans_of_part(part_start_offset, part_end_offset, separator_level + 1)
+            small_part_edge_offsets = [part_end_offset]
+        self._add_merged_spans(small_part_edge_offsets)
 
     def _find_separator_level(
         self, start_offset: int, end_offset: int, separator_level: int
@@ -101,37 +103,39 @@ class _Splitter:
             separator_level += 1
         return separator_level
 
-    def _find_edges(self, start_offset: int, end_offset: int, separator: str) -> list[int]:
+    def _find_edge_offsets(self, start_offset: int, end_offset: int, separator: str) -> list[int]:
         """Return where the parts begin and end; a separator belongs to the part before it."""
         separator_length = len(separator)
         part_lengths = map(len, self._text[start_offset:end_offset].split(separator))
-        edges = [*accumulate(map(separator_length.__add__, part_lengths), initial=start_offset)]
+        edge_offsets = [
+            *accumulate(map(separator_length.__add__, part_lengths), initial=start_offset)
+        ]
         # No separator follows the last part, which is empty when the text ends with one.
-        edges[-1] -= separator_length
-        return edges if edges[-1] > edges[-2] else edges[:-1]
+        edge_offsets[-1] -= separator_length
+        return edge_offsets if edge_offsets[-1] > edge_offsets[-2] else edge_offsets[:-1]
 
-    def _add_merged_spans(self, edges: Sequence[int]) -> None:
+    def _add_merged_spans(self, edge_offsets: Sequence[int]) -> None:
         """Join neighbours while they fit; begin the next chunk as early as the overlap allows."""
-        if len(edges) < 2:
+        if len(edge_offsets) < 2:
             return
         max_size, overlap = self._max_size, self._overlap
-        first_edge_index, furthest_end_offset = 0, edges[0] + max_size
-        for last_edge_index in range(1, len(edges)):
-            part_end_offset = edges[last_edge_index]
+        first_edge_index, furthest_end_offset = 0, edge_offsets[0] + max_size
+        for last_edge_index in range(1, len(edge_offsets)):
+            part_end_offset = edge_offsets[last_edge_index]
             # A single part is never cut here, whatever its size: `add_spans_of_part` has done so.
             if part_end_offset <= furthest_end_offset or first_edge_index == last_edge_index - 1:
                 continue
-            part_start_offset = edges[last_edge_index - 1]
-            self.add_trimmed_span(edges[first_edge_index], part_start_offset)
+            part_start_offset = edge_offsets[last_edge_index - 1]
+            self.add_trimmed_span(edge_offsets[first_edge_index], part_start_offset)
             # The overlap must leave room for the next part as well.
             earliest_start_offset = max(part_start_offset - overlap, part_end_offset - max_size)
             while (
                 first_edge_index < last_edge_index - 1
-                and edges[first_edge_index] < earliest_start_offset
+                and edge_offsets[first_edge_index] < earliest_start_offset
             ):
                 first_edge_index += 1
-            furthest_end_offset = edges[first_edge_index] + max_size
-        self.add_trimmed_span(edges[first_edge_index], edges[-1])
+            furthest_end_offset = edge_offsets[first_edge_index] + max_size
+        self.add_trimmed_span(edge_offsets[first_edge_index], edge_offsets[-1])
 
     def _add_window_spans(self, start_offset: int, end_offset: int) -> None:
         """Cut text without any separator. Merging single characters would give the same spans."""

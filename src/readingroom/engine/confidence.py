@@ -12,9 +12,9 @@ from itertools import accumulate
 from readingroom.core.scores import Confidence
 from readingroom.engine.ranking import ComparedPassage
 
-_STRONG_SCORE, _FAIR_SCORE = 0.4, 0.2
+_MIN_STRONG_SCORE, _MIN_FAIR_SCORE = 0.4, 0.2
 """The scores of the best passage from which an answer is called so."""
-NOTHING_CLOSE_SCORE = 0.05
+MIN_CLOSE_SCORE = 0.05
 """The score below which nothing is close to the question.
 
 Half of the 3 % that may be: about 1.5 % of the answerable tuning questions are below it, and three
@@ -34,15 +34,15 @@ class Calibration:
 
     constant: float = -3.03
     cosine_weight: float = 2.6
-    neighbours_weight: float = 2.49
+    near_mean_cosine_weight: float = 2.49
     """For the mean cosine of the first five: what is known is mostly known in several places."""
-    missing_weight: float = -1.99
+    missing_words_weight: float = -1.99
     """For the share of the question's words that no passage has."""
-    coverage_weight: float = 1.04
+    best_coverage_weight: float = 1.04
     """For the share that the best passage has."""
-    gap_weight: float = 4.68
+    cosine_gap_weight: float = 4.68
     """For how much nearer the best passage is than the second five."""
-    decline: float = 8.0
+    decline_per_fit: float = 8.0
     """How much a passage loses by being less fit than the best."""
 
 
@@ -58,21 +58,22 @@ def score_compared_passages(
     if not compared_passages:
         return []
     best_passage = compared_passages[0]
-    features = measure_passage_features(compared_passages)
+    feature_values = measure_passage_features(compared_passages)
     feature_weights = (
         calibration.cosine_weight,
-        calibration.neighbours_weight,
-        calibration.missing_weight,
-        calibration.coverage_weight,
-        calibration.gap_weight,
+        calibration.near_mean_cosine_weight,
+        calibration.missing_words_weight,
+        calibration.best_coverage_weight,
+        calibration.cosine_gap_weight,
     )
     log_odds_of_best = calibration.constant + sum(
-        feature_weight * feature
-        for feature_weight, feature in zip(feature_weights, features, strict=True)
+        feature_weight * feature_value
+        for feature_weight, feature_value in zip(feature_weights, feature_values, strict=True)
     )
     return [
         to_probability(
-            log_odds_of_best - calibration.decline * (best_passage.fit - compared_passage.fit)
+            log_odds_of_best
+            - calibration.decline_per_fit * (best_passage.fit - compared_passage.fit)
         )
         for compared_passage in compared_passages
     ]
@@ -89,14 +90,16 @@ def measure_passage_features(compared_passages: Sequence[ComparedPassage]) -> tu
         _estimate_cosine(compared_passage)
         for compared_passage in compared_passages[: 2 * _NEAR_PASSAGE_COUNT]
     ]
-    near_cosines = cosines[:_NEAR_PASSAGE_COUNT]
-    farther_cosines = cosines[_FARTHER_PASSAGES_SLICE]
+    first_five_cosines = cosines[:_NEAR_PASSAGE_COUNT]
+    second_five_cosines = cosines[_FARTHER_PASSAGES_SLICE]
     cosine_gap = (
-        cosines[0] - sum(farther_cosines) / len(farther_cosines) if farther_cosines else 0.0
+        cosines[0] - sum(second_five_cosines) / len(second_five_cosines)
+        if second_five_cosines
+        else 0.0
     )
     return (
         cosines[0],
-        sum(near_cosines) / len(near_cosines),
+        sum(first_five_cosines) / len(first_five_cosines),
         1 - best_passage.found_share,
         best_passage.coverage,
         cosine_gap,
@@ -113,11 +116,11 @@ def judge_confidence(scores: Sequence[float], nearest_citation: str = "") -> Con
     best_score = max(scores, default=None)
     if best_score is None:
         return Confidence("none", "There was nothing to search, or nothing matched.")
-    if best_score >= _STRONG_SCORE:
+    if best_score >= _MIN_STRONG_SCORE:
         return Confidence("strong", "The first result answers the question closely.")
-    if best_score >= _FAIR_SCORE:
+    if best_score >= _MIN_FAIR_SCORE:
         return Confidence("fair", "The first results are about the question; read before relying.")
-    if best_score >= NOTHING_CLOSE_SCORE:
+    if best_score >= MIN_CLOSE_SCORE:
         return Confidence("weak", "The results only touch the question; they may not answer it.")
     nearest_hint = f"; nearest: {nearest_citation}" if nearest_citation else ""
     return Confidence("none", f"Nothing here is close to the question{nearest_hint}.")

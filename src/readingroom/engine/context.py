@@ -46,16 +46,16 @@ ListContexts = Callable[[Chunks], Sequence[str]]
 
 def batch_missing_contexts(chunks: Chunks, list_contexts: ListContexts) -> list[dict[str, str]]:
     """Return the contexts of chunks that were embedded without one, by id, some at a time."""
-    chunk_contexts = zip(chunks.ids, chunks.metadatas, list_contexts(chunks), strict=True)
-    missing_contexts = [
+    ids_metadatas_contexts = zip(chunks.ids, chunks.metadatas, list_contexts(chunks), strict=True)
+    ids_with_contexts = [
         (chunk_id, heading_context)
-        for chunk_id, metadata, heading_context in chunk_contexts
+        for chunk_id, metadata, heading_context in ids_metadatas_contexts
         if CONTEXT_FIELD not in metadata
     ]
-    batch_starts = range(0, len(missing_contexts), _CONTEXTS_PER_BATCH)
+    batch_start_indexes = range(0, len(ids_with_contexts), _CONTEXTS_PER_BATCH)
     return [
-        dict(missing_contexts[batch_start : batch_start + _CONTEXTS_PER_BATCH])
-        for batch_start in batch_starts
+        dict(ids_with_contexts[batch_start_index : batch_start_index + _CONTEXTS_PER_BATCH])
+        for batch_start_index in batch_start_indexes
     ]
 
 

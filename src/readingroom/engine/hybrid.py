@@ -53,64 +53,68 @@ def rank_proposals(
     lexical_ids: Sequence[str],
     compare_passages: Callable[[Sequence[str]], Sequence[ComparedPassage]],
     mode: Mode,
-    wanted_count: int,
+    wanted_passage_count: int,
 ) -> list[ScoredPassage]:
     """Return passages that either search proposes, in the order that the mode asks for.
 
-    At least as many as `wanted_count` says are returned, where so many are proposed.
+    At least as many as `wanted_passage_count` says are returned, where so many are proposed.
 
     By meaning and by words that is the order of the search; by both, `compare_passages` decides,
     which reads passages side by side and returns them best first. A phrase in quotation marks comes
     before all that has it not. Scores never rise from one passage to the next.
     """
     if mode == "semantic":
-        semantic_first_ids = semantic_ids[:wanted_count]
+        first_semantic_ids = semantic_ids[:wanted_passage_count]
         return _reorder_passages(
-            _score_proposals_in_pages(semantic_first_ids, (), compare_passages, wanted_count),
-            semantic_first_ids,
+            _score_proposals_in_pages(
+                first_semantic_ids, (), compare_passages, wanted_passage_count
+            ),
+            first_semantic_ids,
         )
     if mode == "lexical":
-        matching_ids = lexical_ids[:wanted_count]
+        first_lexical_ids = lexical_ids[:wanted_passage_count]
         return _reorder_passages(
-            _score_proposals_in_pages((), matching_ids, compare_passages, wanted_count),
-            matching_ids,
+            _score_proposals_in_pages(
+                (), first_lexical_ids, compare_passages, wanted_passage_count
+            ),
+            first_lexical_ids,
         )
     scored_passages = _score_proposals_in_pages(
-        semantic_ids, lexical_ids, compare_passages, wanted_count
+        semantic_ids, lexical_ids, compare_passages, wanted_passage_count
     )
     if parse_query(query).phrases:
         ids_with_phrase = set(lexical_ids)
         phrase_first_ids = sorted(
             (passage.passage_id for passage in scored_passages),
-            key=lambda id: id not in ids_with_phrase,
+            key=lambda passage_id: passage_id not in ids_with_phrase,
         )
         return _reorder_passages(scored_passages, phrase_first_ids)
     return scored_passages
 
 
-def look_again(
+def rerank_first_passages(
     query: str,
     passages: Sequence[ScoredPassage],
-    fetch_texts: Callable[[Sequence[str]], Mapping[str, str]],
+    fetch_texts_by_id: Callable[[Sequence[str]], Mapping[str, str]],
     reranker: Reranker | None,
-    decline: float = DEFAULT_CALIBRATION.decline,
+    decline_per_fit: float = DEFAULT_CALIBRATION.decline_per_fit,
 ) -> list[ScoredPassage]:
     """Return the passages with the first few in the order that reading them again gives.
 
     They stay as they are where there is no cross-encoder, where the second look is postponed, and
-    where a phrase in quotation marks decides. `fetch_texts` returns texts by passage id, and
-    `decline` is that of the calibration that the scores were made with.
+    where a phrase in quotation marks decides. `fetch_texts_by_id` returns texts by passage id, and
+    `decline_per_fit` is that of the calibration that the scores were made with.
     """
     if reranker is None or is_second_look_postponed() or parse_query(query).phrases:
         return list(passages)
-    first_ids = [passage.passage_id for passage in passages[:MAX_PASSAGES_READ_AGAIN]]
-    texts_by_id = fetch_texts(first_ids)
+    first_passage_ids = [passage.passage_id for passage in passages[:MAX_PASSAGES_READ_AGAIN]]
+    texts_by_id = fetch_texts_by_id(first_passage_ids)
     new_scores = rescore_passages(
         query,
         [passage.score for passage in passages],
-        [texts_by_id.get(passage_id, "") for passage_id in first_ids],
+        [texts_by_id.get(passage_id, "") for passage_id in first_passage_ids],
         reranker,
-        decline,
+        decline_per_fit,
     )
     rescored_passages = [
         replace(passage, score=round(new_score, 6))
@@ -135,19 +139,20 @@ def group_neighbours(
     or by words alone each chunk stays by itself, as the contracts have it. So does it where the
     second look is postponed: who reads the hits again joins them afterwards.
     """
-    grouped_count = _MAX_GROUPED_CHUNKS if _are_neighbours_grouped(mode) else 0
-    groups: list[list[ChunkT]] = []
-    for chunk in chunks[:grouped_count]:
-        for group in groups:
+    grouped_chunk_count = _MAX_GROUPED_CHUNKS if _are_neighbours_grouped(mode) else 0
+    chunk_groups: list[list[ChunkT]] = []
+    for chunk in chunks[:grouped_chunk_count]:
+        for chunk_group in chunk_groups:
             if (
-                any(are_neighbours(member, chunk) for member in group)
-                and sum(len(member.text) for member in (*group, chunk)) <= MAX_GROUP_CHARS
+                any(are_neighbours(group_chunk, chunk) for group_chunk in chunk_group)
+                and sum(len(group_chunk.text) for group_chunk in (*chunk_group, chunk))
+                <= MAX_GROUP_CHARS
             ):
-                group.append(chunk)
+                chunk_group.append(chunk)
                 break
         else:
-            groups.append([chunk])
-    return [*groups, *([chunk] for chunk in chunks[grouped_count:])]
+            chunk_groups.append([chunk])
+    return [*chunk_groups, *([chunk] for chunk in chunks[grouped_chunk_count:])]
 
 
 def _are_neighbours_grouped(mode: Mode) -> bool:
@@ -158,9 +163,9 @@ def _score_proposals_in_pages(
     semantic_ids: Sequence[str],
     lexical_ids: Sequence[str],
     compare_passages: Callable[[Sequence[str]], Sequence[ComparedPassage]],
-    wanted_count: int,
+    wanted_passage_count: int,
 ) -> list[ScoredPassage]:
-    """Return passages of both searches, best first: `wanted_count` or more, if there are so many.
+    """Return passages of both searches, best first: as many as wanted or more, if there are.
 
     Page by page, so that asking for more hits never changes the order of the first ones.
     """
@@ -168,15 +173,19 @@ def _score_proposals_in_pages(
     lexical_rank_by_id = {passage_id: rank for rank, passage_id in enumerate(lexical_ids, 1)}
     scored_passages: list[ScoredPassage] = []
     compared_ids: set[str] = set()
-    for page_start in range(0, max(len(semantic_ids), len(lexical_ids)), PROPOSALS_PER_SEARCH):
-        if len(scored_passages) >= wanted_count:
+    for page_start_index in range(
+        0, max(len(semantic_ids), len(lexical_ids)), PROPOSALS_PER_SEARCH
+    ):
+        if len(scored_passages) >= wanted_passage_count:
             break
-        page_slice = slice(page_start, page_start + PROPOSALS_PER_SEARCH)
-        page_ids = list(dict.fromkeys((*semantic_ids[page_slice], *lexical_ids[page_slice])))
-        compared_passages = compare_passages(
-            [passage_id for passage_id in page_ids if passage_id not in compared_ids]
+        page_slice = slice(page_start_index, page_start_index + PROPOSALS_PER_SEARCH)
+        page_passage_ids = list(
+            dict.fromkeys((*semantic_ids[page_slice], *lexical_ids[page_slice]))
         )
-        compared_ids.update(page_ids)
+        compared_passages = compare_passages(
+            [passage_id for passage_id in page_passage_ids if passage_id not in compared_ids]
+        )
+        compared_ids.update(page_passage_ids)
         max_score = scored_passages[-1].score if scored_passages else 1.0
         for compared_passage, score in zip(
             compared_passages, score_compared_passages(compared_passages), strict=True

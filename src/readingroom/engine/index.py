@@ -30,7 +30,7 @@ from readingroom.engine.context import (
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.machine import return_free_memory
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, look_again, rank_proposals
+from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, rank_proposals, rerank_first_passages
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import ComparedPassage, ProposedPassage, RankPassages, rank_passages
 from readingroom.engine.vectors import DIMENSIONS, VectorIndex, VectorSearch
@@ -114,7 +114,7 @@ class ChunkIndex(Protocol):
         """Return every chunk that passes the filter, without vectors."""
         ...
 
-    def read_vectors(self, where: Filter) -> dict[str, Vector]:
+    def read_vectors_by_text(self, where: Filter) -> dict[str, Vector]:
         """Return the vectors of the chunks that pass the filter, by what was embedded of each.
 
         Those of another model than today's are left out.
@@ -125,7 +125,7 @@ class ChunkIndex(Protocol):
         """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
         ...
 
-    def count_indexed_chunks(self) -> tuple[int, int]:
+    def count_chunks_of_both_indexes(self) -> tuple[int, int]:
         """Return how many chunks can be found by meaning, and how many by words."""
         ...
 
@@ -141,15 +141,15 @@ class ChunkIndex(Protocol):
         """
         ...
 
-    def dump_chunks(self, path: Path) -> int:
+    def dump_chunks(self, dump_path: Path) -> int:
         """Write every chunk with its vector to a file, and return how many there are."""
         ...
 
-    def fill_from_dump(self, path: Path, validate: Callable[[Chunks], object]) -> int:
+    def fill_from_dump(self, dump_path: Path, validate_chunks: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are.
 
-        `validate` raises `ValueError`, `KeyError` or `TypeError` for chunks that the base could not
-        have written. Raise `BackupUnusable` for those, and for a file that cannot be read.
+        `validate_chunks` raises `ValueError`, `KeyError` or `TypeError` for what the base cannot
+        have written. Raise `BackupUnusable` for that, and for a file that cannot be read.
         """
         ...
 
@@ -202,21 +202,20 @@ class CollectionIndex(ChunkIndex):
         By meaning they are ordered by the cosine; by words and by both, by their score. Where there
         is no model, words alone rank them and the ranking says that it is degraded.
         """
-        vector, degraded_reason = self._try_embed_query(query, mode)
-        used_mode: Mode = "lexical" if vector is None else mode
+        query_vector, degraded_reason = self._try_embed_query(query, mode)
+        used_mode: Mode = "lexical" if query_vector is None else mode
         # By one side alone the others cannot come first, so they need not be read.
         proposal_count = max(PROPOSALS_PER_SEARCH, k) if used_mode == "hybrid" else k
         semantic_ids, lexical_ids = [], []
-        if vector is not None and used_mode != "lexical" and len(self.get_vector_index()):
-            semantic_ids = [
-                hit.id for hit in self.get_vector_index().search(vector, proposal_count, where)
-            ]
+        if query_vector is not None and used_mode != "lexical" and len(self.get_vector_index()):
+            vector_hits = self.get_vector_index().search(query_vector, proposal_count, where)
+            semantic_ids = [hit.id for hit in vector_hits]
         if used_mode != "semantic":
             lexical_ids = [hit.id for hit in self.search_words(query, proposal_count, where)]
-        compare_passages = partial(self._compare_chunks, query, vector)
+        compare_passages = partial(self._compare_chunks, query, query_vector)
         passages = rank_proposals(query, semantic_ids, lexical_ids, compare_passages, used_mode, k)
         if used_mode == "hybrid":
-            passages = look_again(
+            passages = rerank_first_passages(
                 query, passages, self._fetch_texts_in_context, self.embedder.reranker
             )
         hits = [
@@ -233,7 +232,7 @@ class CollectionIndex(ChunkIndex):
         """Return every chunk that passes the filter, without vectors."""
         return self.collection.read_chunks(where=where)
 
-    def read_vectors(self, where: Filter) -> dict[str, Vector]:
+    def read_vectors_by_text(self, where: Filter) -> dict[str, Vector]:
         """Return the vectors of the chunks that pass the filter, if they are today's model's."""
         if self.collection.embedding_identity != self.embedder.identity:
             return {}
@@ -252,11 +251,11 @@ class CollectionIndex(ChunkIndex):
             else ()
         )
 
-    def dump_chunks(self, path: Path) -> int:
+    def dump_chunks(self, dump_path: Path) -> int:
         """Write every chunk with its vector to a file, and return how many there are."""
-        return dump_chunks(self.collection, path)
+        return dump_chunks(self.collection, dump_path)
 
-    def count_indexed_chunks(self) -> tuple[int, int]:
+    def count_chunks_of_both_indexes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
         return len(self.get_vector_index()), len(self.get_word_index())
 
@@ -273,26 +272,27 @@ class CollectionIndex(ChunkIndex):
         return None, None if mode == "lexical" else failure_reason
 
     def _compare_chunks(
-        self, query: str, vector: Vector | None, ids: Sequence[str]
+        self, query: str, query_vector: Vector | None, chunk_ids: Sequence[str]
     ) -> list[ComparedPassage]:
-        chunks = self.fetch_chunks(ids)
-        vectors = {} if vector is None else self.get_vector_index().get_vectors(chunks.ids)
-        passages = [
+        chunks = self.fetch_chunks(chunk_ids)
+        vectors = {} if query_vector is None else self.get_vector_index().get_vectors(chunks.ids)
+        proposals = [
             ProposedPassage(chunk_id, chunk_text, vectors.get(chunk_id))
             for chunk_id, chunk_text in zip(chunks.ids, chunks.texts, strict=True)
         ]
-        return self.rank_passages(query, vector, passages, self.get_word_index().read_statistics())
+        statistics = self.get_word_index().read_statistics()
+        return self.rank_passages(query, query_vector, proposals, statistics)
 
-    def _fetch_texts_in_context(self, ids: Sequence[str]) -> dict[str, str]:
+    def _fetch_texts_in_context(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """Return chunks by id, each below what it stands under, as it was embedded."""
-        chunks = self.fetch_chunks(ids)
+        chunks = self.fetch_chunks(chunk_ids)
         return dict(zip(chunks.ids, list_embedded_texts(chunks), strict=True))
 
     def _embed_query(self, query: str) -> Vector:
-        vector = self.embedder.embed(query)
+        query_vector = self.embedder.embed(query)
         if self.collection.embedding_identity is not None:
             self.collection.claim_embedding(self.embedder.identity)
-        return vector
+        return query_vector
 
 
 class EmbeddedIndex(CollectionIndex):
@@ -387,26 +387,26 @@ class EmbeddedIndex(CollectionIndex):
         # The cache as it is before reading: a write that ends meanwhile puts another one in its
         # place, so what was read too early is never served.
         cache = self._recent_chunks
-        chunks_by_id = {id: chunk for id in chunk_ids if (chunk := cache.get(id)) is not None}
-        missing_ids = [chunk_id for chunk_id in chunk_ids if chunk_id not in chunks_by_id]
+        contents_by_id = {id: content for id in chunk_ids if (content := cache.get(id)) is not None}
+        missing_ids = [chunk_id for chunk_id in chunk_ids if chunk_id not in contents_by_id]
         if missing_ids:
             fetched_chunks = self.collection.read_chunks(missing_ids)
-            texts_with_metadata = zip(fetched_chunks.texts, fetched_chunks.metadatas, strict=True)
-            for chunk_id, chunk in zip(fetched_chunks.ids, texts_with_metadata, strict=True):
-                chunks_by_id[chunk_id] = chunk
-                cache.put(chunk_id, chunk)
-        present_ids = [chunk_id for chunk_id in chunk_ids if chunk_id in chunks_by_id]
-        found_chunks = [chunks_by_id[chunk_id] for chunk_id in present_ids]
+            chunk_contents = zip(fetched_chunks.texts, fetched_chunks.metadatas, strict=True)
+            for chunk_id, chunk_content in zip(fetched_chunks.ids, chunk_contents, strict=True):
+                contents_by_id[chunk_id] = chunk_content
+                cache.put(chunk_id, chunk_content)
+        present_ids = [chunk_id for chunk_id in chunk_ids if chunk_id in contents_by_id]
+        present_contents = [contents_by_id[chunk_id] for chunk_id in present_ids]
         return Chunks(
             present_ids,
-            [text for text, _ in found_chunks],
-            [chunk_metadata for _, chunk_metadata in found_chunks],
+            [text for text, _ in present_contents],
+            [chunk_metadata for _, chunk_metadata in present_contents],
         )
 
-    def fill_from_dump(self, path: Path, validate: Callable[[Chunks], object]) -> int:
+    def fill_from_dump(self, dump_path: Path, validate_chunks: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
         # Into the collection directly: both indexes are then built once, at the next search.
-        chunk_count = load_dumped_chunks(path, self.collection, validate, DIMENSIONS)
+        chunk_count = load_dumped_chunks(dump_path, self.collection, validate_chunks, DIMENSIONS)
         self.rebuild_indexes()
         return chunk_count
 
@@ -436,11 +436,10 @@ class EmbeddedIndex(CollectionIndex):
         if self.collection.embedding_identity != self.embedder.identity:
             return warm_up_steps
         context_batches = batch_missing_contexts(self.collection.read_chunks(), self._list_contexts)
-        return (*warm_up_steps, *(partial(self._embed_anew, batch) for batch in context_batches))
+        embedding_steps = (partial(self._embed_in_context, batch) for batch in context_batches)
+        return (*warm_up_steps, *embedding_steps)
 
-    # --- internals ---
-
-    def _embed_anew(self, contexts_by_id: Mapping[str, str]) -> None:
+    def _embed_in_context(self, contexts_by_id: Mapping[str, str]) -> None:
         """Embed chunks under their contexts; those that changed meanwhile are left alone."""
         chunks = self.collection.read_chunks(list(contexts_by_id))
         if len(chunks):
@@ -496,5 +495,5 @@ def _make_chunk_cache() -> LRUCache[str, tuple[str, Metadata]]:
 
 
 def _make_lexical_documents(chunks: Chunks) -> Iterator[LexicalDocument]:
-    texts_by_column_of_each = ({_CHUNK_TEXT_COLUMN: chunk_text} for chunk_text in chunks.texts)
-    return map(LexicalDocument, chunks.ids, texts_by_column_of_each, chunks.metadatas)
+    columns_of_each_chunk = ({_CHUNK_TEXT_COLUMN: chunk_text} for chunk_text in chunks.texts)
+    return map(LexicalDocument, chunks.ids, columns_of_each_chunk, chunks.metadatas)

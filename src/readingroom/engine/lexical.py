@@ -42,7 +42,7 @@ _SELECT_STATE_SQL = "SELECT documents, tokens, generation FROM facts"
 _CLEAR_SCRATCH_SQL = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
 # FTS5 returns rows with equal scores in any order. So many more are read than were requested, and
 # then ordered by id, so that the same search gives the same hits.
-_EXTRA_ROWS = 64
+_EXTRA_ROW_COUNT = 64
 # The parameters of FTS5's own bm25(), so that both rankings are the same.
 _K1, _B = 1.2, 0.75
 
@@ -131,10 +131,10 @@ class LexicalIndex:
                 document_count += 1
             # In one statement at the end, instead of row by row as for single writes.
             db.execute("INSERT INTO terms SELECT term, doc FROM vocabulary")
-            size_rows = db.execute("SELECT sz FROM words_docsize")
-            total_token_count = sum(_count_tokens(size_record) for (size_record,) in size_rows)
-            total_counts = (total_token_count, document_count)
-            db.execute("UPDATE facts SET tokens = ?, documents = ?", total_counts)
+            size_records = db.execute("SELECT sz FROM words_docsize")
+            total_token_count = sum(_count_tokens(size_record) for (size_record,) in size_records)
+            token_and_document_counts = (total_token_count, document_count)
+            db.execute("UPDATE facts SET tokens = ?, documents = ?", token_and_document_counts)
 
     @property
     def generation(self) -> int | None:
@@ -153,11 +153,11 @@ class LexicalIndex:
     def read_statistics(self) -> LexicalStatistics:
         """Return how common words are in this index."""
         with self._connections.connection() as db:
-            document_count, total_token_count, _ = state = db.execute(_SELECT_STATE_SQL).fetchone()
-            known_frequencies = self._get_word_memory(state).document_frequencies
-        look_up = partial(known_frequencies.look_up, read_values=self.read_document_frequencies)
-        average_tokens = total_token_count / max(document_count, 1)
-        return LexicalStatistics(document_count, average_tokens, look_up)
+            index_state = db.execute(_SELECT_STATE_SQL).fetchone()
+            look_up_words = self._get_word_memory(index_state).document_frequencies.look_up_words
+        look_up = partial(look_up_words, read_values=self.read_document_frequencies)
+        document_count, token_count, _ = index_state
+        return LexicalStatistics(document_count, token_count / max(document_count, 1), look_up)
 
     def read_document_frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many documents each stem occurs."""
@@ -168,10 +168,10 @@ class LexicalIndex:
             )
             return dict.fromkeys(stems, 0) | dict(frequency_rows.fetchall())
 
-    def _get_word_memory(self, state: tuple[Any, ...]) -> WordMemory:
+    def _get_word_memory(self, index_state: tuple[Any, ...]) -> WordMemory:
         """Return what is remembered of the index in this state."""
-        if self._word_memory.state != state:
-            self._word_memory = WordMemory(state)
+        if self._word_memory.index_state != index_state:
+            self._word_memory = WordMemory(index_state)
         return self._word_memory
 
     def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
@@ -190,22 +190,22 @@ class LexicalIndex:
         self, db: Database, parsed_query: LexicalQuery, k: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows: at least `k` of them where so many match."""
-        max_rows = k + _EXTRA_ROWS
+        max_rows = k + _EXTRA_ROW_COUNT
         # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
         if parsed_query.phrases and parsed_query.match_expression:
-            return self._rank_matches(db, parsed_query.match_expression, max_rows, conditions)
+            return self._score_matches(db, parsed_query.match_expression, max_rows, conditions)
         query_terms = self._find_terms(db, parsed_query.words)
         if not query_terms:
             return {}
         if sum(term.document_count for term in query_terms) <= self._postings_budget:
             any_term_expression = _build_match_expression(query_terms)
-            return self._rank_matches(db, any_term_expression, max_rows, conditions)
-        return self._rank_candidates(db, query_terms, max(MIN_CANDIDATE_ROWS, 3 * k), conditions)
+            return self._score_matches(db, any_term_expression, max_rows, conditions)
+        return self._score_candidates(db, query_terms, max(MIN_CANDIDATE_ROWS, 3 * k), conditions)
 
     def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[IndexedTerm]:
         """Return the words that are in the index with stem and frequency, rarest first."""
         remembered_terms = self._get_word_memory(db.execute(_SELECT_STATE_SQL).fetchone()).terms
-        terms_by_word = remembered_terms.look_up(query_words, partial(self._read_terms, db))
+        terms_by_word = remembered_terms.look_up_words(query_words, partial(self._read_terms, db))
         terms_by_stem = {term.stem: term for term in terms_by_word.values() if term}
         return sorted(terms_by_stem.values(), key=lambda term: (term.document_count, term.stem))
 
@@ -213,9 +213,9 @@ class LexicalIndex:
         """Return the term that each word is in the index; None for one that is not there."""
         # FTS5 does not expose its tokenizer to SQL, so the words pass through a table of its own.
         db.execute(_CLEAR_SCRATCH_SQL)
-        first_column = next(iter(self.column_weights))
+        column_name = next(iter(self.column_weights))
         db.executemany(
-            f"INSERT INTO temp.scratch(rowid, {_quote_identifier(first_column)}) VALUES (?, ?)",
+            f"INSERT INTO temp.scratch(rowid, {_quote_identifier(column_name)}) VALUES (?, ?)",
             list(enumerate(words)),
         )
         # A word that the tokenizer splits further is as rare as its rarest part.
@@ -228,7 +228,7 @@ class LexicalIndex:
             for word_number, stem, document_count in frequency_rows
         }
 
-    def _rank_matches(
+    def _score_matches(
         self, db: Database, match_expression: str, max_rows: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows that match, by FTS5's own ranking."""
@@ -241,7 +241,7 @@ class LexicalIndex:
                 (match_expression, f"bm25({weights_sql})", max_rows),
             )
             return dict(score_rows.fetchall())
-        clauses_sql, bound_values = _build_filter_clauses(conditions)
+        clauses_sql, bound_values = _build_filter_sql(conditions)
         score_rows = db.execute(
             f"""SELECT words.rowid, -bm25(words, {weights_sql}) AS score
                 FROM words JOIN documents ON documents.row = words.rowid
@@ -250,7 +250,7 @@ class LexicalIndex:
         )
         return dict(score_rows.fetchall())
 
-    def _rank_candidates(
+    def _score_candidates(
         self,
         db: Database,
         query_terms: Sequence[IndexedTerm],
@@ -264,7 +264,7 @@ class LexicalIndex:
         score_by_row: dict[int, float] = {}
         for term_group in self._group_by_budget(query_terms):
             any_term_expression = _build_match_expression(term_group)
-            score_by_row |= self._rank_matches(db, any_term_expression, max_rows, conditions)
+            score_by_row |= self._score_matches(db, any_term_expression, max_rows, conditions)
             if len(score_by_row) >= max_rows // 3:
                 break
         return self._compute_bm25(db, query_terms, list(score_by_row))
@@ -286,29 +286,29 @@ class LexicalIndex:
     ) -> dict[int, float]:
         """Return the scores that FTS5's bm25() would give, computed for these rows alone."""
         document_count, total_token_count, _ = db.execute(_SELECT_STATE_SQL).fetchone()
-        average_tokens = total_token_count / document_count
-        row_list = ",".join(map(str, row_numbers))
-        size_rows = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
+        average_token_count = total_token_count / document_count
+        rows_sql = ",".join(map(str, row_numbers))
+        size_rows = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({rows_sql})")
         relative_lengths = {
-            row_number: _count_tokens(size_record) / average_tokens
+            row_number: _count_tokens(size_record) / average_token_count
             for row_number, size_record in size_rows
         }
         db.execute(_CLEAR_SCRATCH_SQL)
         db.execute(
             f"INSERT INTO temp.scratch(rowid, {self._quoted_columns}) "
-            f"SELECT rowid, {self._quoted_columns} FROM words WHERE rowid IN ({row_list})"
+            f"SELECT rowid, {self._quoted_columns} FROM words WHERE rowid IN ({rows_sql})"
         )
-        scores = dict.fromkeys(row_numbers, 0.0)
+        score_by_row = dict.fromkeys(row_numbers, 0.0)
         for term in query_terms:
-            frequency = term.document_count
-            rarity = math.log((document_count - frequency + 0.5) / (frequency + 0.5))
-            for row_number, occurrence_weight in self._count_occurrences(db, term):
-                saturation = occurrence_weight + _K1 * (1 - _B + _B * relative_lengths[row_number])
+            count_with_term = term.document_count
+            rarity = math.log((document_count - count_with_term + 0.5) / (count_with_term + 0.5))
+            for row_number, weighted_count in self._weigh_occurrences(db, term):
+                divisor = weighted_count + _K1 * (1 - _B + _B * relative_lengths[row_number])
                 # FTS5 does the same: a word of most documents would count against a match.
-                scores[row_number] += max(rarity, 1e-6) * occurrence_weight * (_K1 + 1) / saturation
-        return scores
+                score_by_row[row_number] += max(rarity, 1e-6) * weighted_count * (_K1 + 1) / divisor
+        return score_by_row
 
-    def _count_occurrences(self, db: Database, term: IndexedTerm) -> Iterable[tuple[int, float]]:
+    def _weigh_occurrences(self, db: Database, term: IndexedTerm) -> Iterable[tuple[int, float]]:
         """Return how often a term occurs in each candidate, by the weights of the columns."""
         weight_cases_sql = " ".join(
             f"WHEN '{name}' THEN {float(weight)}" for name, weight in self.column_weights.items()
@@ -321,8 +321,8 @@ class LexicalIndex:
 
     def _make_hits(self, db: Database, scores: Mapping[int, float], k: int) -> list[LexicalHit]:
         """Return the k best rows as hits, equal scores in the order of their ids."""
-        row_list = ",".join(map(str, scores))
-        id_by_row = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({row_list})"))
+        rows_sql = ",".join(map(str, scores))
+        id_by_row = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({rows_sql})"))
         hits = [LexicalHit(id_by_row[row_number], score) for row_number, score in scores.items()]
         return sort_hits(hits)[:k]
 
@@ -361,12 +361,12 @@ class LexicalIndex:
         self._word_memory = WordMemory(None)
 
     def _insert_document(self, db: Database, document: LexicalDocument) -> int:
-        filter_values = self.filter_fields.select_values(document.metadata)
-        filter_columns_sql = "".join(f", {_quote_identifier(field)}" for field in filter_values)
+        values_by_field = self.filter_fields.select_values(document.metadata)
+        filter_columns_sql = "".join(f", {_quote_identifier(field)}" for field in values_by_field)
         row_number = db.execute(
             f"INSERT INTO documents(id{filter_columns_sql}) "
-            f"VALUES ({_make_placeholders(1 + len(filter_values))})",
-            (document.id, *map(_encode_filter_value, filter_values.values())),
+            f"VALUES ({_make_placeholders(1 + len(values_by_field))})",
+            (document.id, *map(_encode_filter_value, values_by_field.values())),
         ).lastrowid
         assert row_number is not None
         column_texts = [document.texts_by_column.get(name, "") for name in self.column_weights]
@@ -385,9 +385,9 @@ class LexicalIndex:
         ]
         # Before they go: their words are counted from the rows themselves.
         self._add_to_stem_counts(db, row_numbers, -1)
-        for table_name, key_column in (("words", "rowid"), ("documents", "row")):
-            keys = [(row_number,) for row_number in row_numbers]
-            db.executemany(f"DELETE FROM {table_name} WHERE {key_column} = ?", keys)
+        for table_name, row_column in (("words", "rowid"), ("documents", "row")):
+            row_tuples = [(row_number,) for row_number in row_numbers]
+            db.executemany(f"DELETE FROM {table_name} WHERE {row_column} = ?", row_tuples)
 
     def _add_to_stem_counts(self, db: Database, row_numbers: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""
@@ -420,12 +420,12 @@ def _prepare_index_file(index_path: Path, schema_statements: list[str]) -> None:
     with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(_connect(index_path)) as db:
         if db.execute("SELECT made FROM made_by").fetchone() == (schema_text,):
             return
-    for suffix in ("", "-wal", "-shm"):
-        index_path.with_name(index_path.name + suffix).unlink(missing_ok=True)
+    for file_suffix in ("", "-wal", "-shm"):
+        index_path.with_name(index_path.name + file_suffix).unlink(missing_ok=True)
     with contextlib.closing(_connect(index_path)) as db:
         db.execute("BEGIN")
-        for statement in schema_statements:
-            db.execute(statement)
+        for schema_statement in schema_statements:
+            db.execute(schema_statement)
         db.execute("CREATE TABLE made_by(made TEXT)")
         db.execute("INSERT INTO made_by VALUES (?)", (schema_text,))
         db.execute("COMMIT")
@@ -457,23 +457,23 @@ def _build_match_expression(terms: Iterable[IndexedTerm]) -> str:
     return " OR ".join(f'"{term.word}"' for term in terms)
 
 
-def _build_filter_clauses(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
-    clauses: list[str] = []
+def _build_filter_sql(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
+    sql_clauses: list[str] = []
     bound_values: list[Any] = []
     for condition in conditions:
-        field_column_sql = f"documents.{_quote_identifier(condition.field)}"
+        column_sql = f"documents.{_quote_identifier(condition.field)}"
         match condition:
             case In(values=allowed_values):
-                clauses.append(f"{field_column_sql} IN ({_make_placeholders(len(allowed_values))})")
+                sql_clauses.append(f"{column_sql} IN ({_make_placeholders(len(allowed_values))})")
                 bound_values.extend(map(_encode_filter_value, allowed_values))
             case Range(low=lowest_value, high=highest_value):
                 # To SQLite any text is greater than any number.
-                clauses.append(f"typeof({field_column_sql}) IN ('integer', 'real')")
-                for operator, bound_value in ((">=", lowest_value), ("<=", highest_value)):
+                sql_clauses.append(f"typeof({column_sql}) IN ('integer', 'real')")
+                for sql_operator, bound_value in ((">=", lowest_value), ("<=", highest_value)):
                     if bound_value is not None:
-                        clauses.append(f"{field_column_sql} {operator} ?")
+                        sql_clauses.append(f"{column_sql} {sql_operator} ?")
                         bound_values.append(bound_value)
-    return " AND ".join(clauses), bound_values
+    return " AND ".join(sql_clauses), bound_values
 
 
 def _encode_filter_value(filter_value: Scalar) -> Scalar | bytes:

@@ -17,7 +17,7 @@ from itertools import chain, compress
 from typing import Any, Protocol
 
 from readingroom.core.arrays import Vector, np
-from readingroom.engine.stems import count_stems_of_each, count_words, get_shared_stemmer
+from readingroom.engine.stems import count_stems_of_texts, count_words, get_shared_stemmer
 from readingroom.engine.vocabulary import Wording, find_wordings
 from readingroom.engine.words import MAX_QUERY_WORDS
 
@@ -39,10 +39,10 @@ class RankingWeights:
     """The evidence with which words count half of that; 0 if they always count in full."""
     coverage_weight: float = 0.0
     """For the share of the question's words that a passage has."""
-    official_weight: float = 0.8
+    official_term_weight: float = 0.8
     """What an official term counts where a passage has it instead of the question's own words."""
-    official_full_evidence: float = 0.8
-    official_max_evidence: float = 1.2
+    official_terms_full_evidence: float = 0.8
+    official_terms_max_evidence: float = 1.2
     """With more evidence by its own words a question needs no official terms."""
     feedback_weight: float = 0.5
     """How far the question's vector is moved, towards the mean of the best passages."""
@@ -65,17 +65,17 @@ class RankingWeights:
 
         A question in the words of the text needs no others, and its best passages improve it.
         """
-        sufficiency = _compute_share_between(
-            own_evidence, self.official_full_evidence, self.official_max_evidence
+        own_words_share = _compute_share_between(
+            own_evidence, self.official_terms_full_evidence, self.official_terms_max_evidence
         )
-        trust = _compute_share_between(
+        feedback_trust = _compute_share_between(
             own_evidence, self.feedback_min_evidence, self.feedback_full_evidence
         )
         return replace(
             self,
-            official_weight=self.official_weight * (1.0 - sufficiency),
-            feedback_weight=self.feedback_weight * trust,
-            expansion_share=self.expansion_share * trust,
+            official_term_weight=self.official_term_weight * (1.0 - own_words_share),
+            feedback_weight=self.feedback_weight * feedback_trust,
+            expansion_share=self.expansion_share * feedback_trust,
         )
 
     def adapt_to_evidence(self, evidence: float) -> "RankingWeights":
@@ -151,82 +151,82 @@ def rank_passages(
     question: str,
     question_vector: Vector | None,
     passages: Sequence[ProposedPassage],
-    statistics: WordStatistics,
+    word_statistics: WordStatistics,
     weights: RankingWeights = RANKING_WEIGHTS,
 ) -> list[ComparedPassage]:
     """Return how well each passage answers the question, best first, equal ones by id."""
     if not passages:
         return []
-    question_terms = map_stems_to_words(question)
+    words_by_stem = map_stems_to_words(question)
     wordings = find_wordings(question)
-    counted_passages = _PassageStemCounts(passages, statistics)
-    own_scores = counted_passages.score_words(dict.fromkeys(question_terms, 1.0))
-    own_evidence = measure_evidence(float(own_scores.max()), statistics.document_count)
+    passage_stems = _PassageStemCounts(passages, word_statistics)
+    own_word_scores = passage_stems.score_words(dict.fromkeys(words_by_stem, 1.0))
+    own_evidence = measure_evidence(float(own_word_scores.max()), word_statistics.document_count)
     weights = weights.adapt_to_own_evidence(own_evidence)
-    official_scores = counted_passages.score_official_terms(
-        question_terms, wordings, weights.official_weight
+    official_term_scores = passage_stems.score_official_terms(
+        words_by_stem, wordings, weights.official_term_weight
     )
-    bm25_scores = own_scores + official_scores
+    bm25_scores = own_word_scores + official_term_scores
     weights = weights.adapt_to_evidence(
-        measure_evidence(float(bm25_scores.max()), statistics.document_count)
+        measure_evidence(float(bm25_scores.max()), word_statistics.document_count)
     )
-    word_scores = _divide_by_best_score(bm25_scores)
+    word_scores = _scale_to_best_score(bm25_scores)
     passage_cosines = _PassageCosines(question_vector, passages, weights)
-    coverages = counted_passages.measure_coverage(question_terms)
-    coverage_parts: Any = 0.0
+    coverages = passage_stems.measure_coverage(words_by_stem)
+    weighted_coverages: Any = 0.0
     if weights.coverage_weight:
-        coverage_parts = weights.coverage_weight * counted_passages.measure_coverage(
-            question_terms, wordings, weights.official_weight
+        weighted_coverages = weights.coverage_weight * passage_stems.measure_coverage(
+            words_by_stem, wordings, weights.official_term_weight
         )
     first_fits = (
         passage_cosines.estimate_cosines(word_scores)
         + weights.word_weight * word_scores
-        + coverage_parts
+        + weighted_coverages
     )
     fits = first_fits
     if weights.feedback_weight or weights.expansion_share:
-        best_places = _sort_places_by_fit(first_fits, passages)
-        expanded_terms = counted_passages.expand_terms(
-            question_terms, best_places[: weights.expansion_passage_count], weights
+        best_passage_indexes = _sort_passage_indexes_by_fit(first_fits, passages)
+        weight_by_stem = passage_stems.expand_terms(
+            words_by_stem, best_passage_indexes[: weights.expansion_passage_count], weights
         )
-        own_weight = min((expanded_terms[stem] for stem in question_terms), default=1.0)
+        own_words_weight = min((weight_by_stem[stem] for stem in words_by_stem), default=1.0)
         moved_cosines = passage_cosines.move_question_towards(
-            best_places[: weights.feedback_passage_count]
+            best_passage_indexes[: weights.feedback_passage_count]
         )
         fits = (
             moved_cosines.estimate_cosines(word_scores)
             + weights.word_weight
-            * _divide_by_best_score(
-                counted_passages.score_words(expanded_terms) + own_weight * official_scores
+            * _scale_to_best_score(
+                passage_stems.score_words(weight_by_stem) + own_words_weight * official_term_scores
             )
-            + coverage_parts
+            + weighted_coverages
         )
-    found_share = counted_passages.measure_found_share(question_terms)
+    found_share = passage_stems.measure_found_share(words_by_stem)
     compared_passages = [
         ComparedPassage(
             passage.id,
             # Rounded: what is equal but for the order of additions is ordered by its id.
-            round(float(fits[place]), 6),
-            passage_cosines.cosine_by_place.get(place),
-            float(word_scores[place]),
-            float(coverages[place]),
+            round(float(fits[passage_index]), 6),
+            passage_cosines.cosine_by_index.get(passage_index),
+            float(word_scores[passage_index]),
+            float(coverages[passage_index]),
             found_share,
-            tuple(compress(question_terms.values(), term_counts)),
+            tuple(compress(words_by_stem.values(), stem_counts)),
         )
-        for place, (passage, term_counts) in enumerate(
-            zip(passages, counted_passages.count_stems(question_terms), strict=True)
+        for passage_index, (passage, stem_counts) in enumerate(
+            zip(passages, passage_stems.count_stems(words_by_stem), strict=True)
         )
     ]
     return sorted(compared_passages, key=lambda passage: (-passage.fit, passage.passage_id))
 
 
-def _sort_places_by_fit(fits: Any, passages: Sequence[ProposedPassage]) -> Any:
+def _sort_passage_indexes_by_fit(fits: Any, passages: Sequence[ProposedPassage]) -> Any:
     """Return the places of the passages, best first, equal ones by id.
 
     Whatever their order: which of two equal passages improves a question changes every score.
     """
-    passage_ids = np.array([passage.id for passage in passages])
-    return np.lexsort((passage_ids, -np.round(fits, 5)))
+    ids_of_passages = np.array([passage.id for passage in passages])
+    return np.lexsort((ids_of_passages, -np.round(fits, 5)))
 
 
 def map_stems_to_words(question: str) -> dict[str, str]:
@@ -250,18 +250,18 @@ def measure_evidence(best_bm25_score: float, document_count: int) -> float:
 def count_passage_stems(passages: Sequence[ProposedPassage]) -> list[Mapping[str, int]]:
     """Return the stems of each passage and its heading, with how often they have them."""
     # Counted apart: many passages share a heading, and their texts are counted without it too.
-    counts_by_text = count_stems_of_each(
+    counts_by_text = count_stems_of_texts(
         chain.from_iterable((passage.text, passage.heading) for passage in passages)
     )
     return [
-        _add_counts(counts_by_text[passage.text], counts_by_text[passage.heading])
+        _sum_counts(counts_by_text[passage.text], counts_by_text[passage.heading])
         if passage.heading
         else counts_by_text[passage.text]
         for passage in passages
     ]
 
 
-def _add_counts(counts: Mapping[str, int], more_counts: Mapping[str, int]) -> Mapping[str, int]:
+def _sum_counts(counts: Mapping[str, int], more_counts: Mapping[str, int]) -> Mapping[str, int]:
     summed_counts = dict(counts)
     for stem, stem_count in more_counts.items():
         summed_counts[stem] = summed_counts.get(stem, 0) + stem_count
@@ -297,130 +297,130 @@ class _PassageStemCounts:
         )
 
     def score_official_terms(
-        self, question_terms: Container[str], wordings: Sequence[Wording], weight: float
+        self, question_stems: Container[str], wordings: Sequence[Wording], weight: float
     ) -> Any:
         """Return what a passage gains by official terms for what the question says otherwise.
 
         The best term for a wording counts in place of the wording itself, where it is the better
         of the two; of a term of several words that a passage has in part, that part of it.
         """
-        no_scores = np.zeros(len(self._stem_counts), np.float32)
+        zero_scores = np.zeros(len(self._stem_counts), np.float32)
         if not weight:
-            return no_scores
+            return zero_scores
         found_stems = [
             stem
             for stem in dict.fromkeys(chain.from_iterable(map(Wording.list_stems, wordings)))
             if any(stem in stem_counts for stem_counts in self._stem_counts)
         ]
         scores_by_stem = defaultdict(
-            lambda: no_scores,
+            lambda: zero_scores,
             zip(found_stems, self._compute_bm25_parts(found_stems).T, strict=True),
         )
-        gains = no_scores
+        gains = zero_scores
         for wording in wordings:
             wording_scores = sum(
-                (scores_by_stem[stem] for stem in wording.stems if stem in question_terms),
-                no_scores,
+                (scores_by_stem[stem] for stem in wording.stems if stem in question_stems),
+                zero_scores,
             )
             term_scores = [
                 _score_term(np.stack([scores_by_stem[stem] for stem in term_stems]))
-                for term_stems in wording.official_terms
+                for term_stems in wording.official_term_stems
             ]
             gains = gains + np.maximum(np.max(term_scores, axis=0) * weight - wording_scores, 0.0)
         return gains
 
     def measure_coverage(
         self,
-        question_terms: Mapping[str, str],
+        words_by_stem: Mapping[str, str],
         wordings: Sequence[Wording] = (),
-        official_weight: float = 0.0,
+        official_term_weight: float = 0.0,
     ) -> Any:
         """Return the share of the terms that each passage has, rare ones counting more.
 
         An official term for a wording of the question counts in part as the words of it.
         """
-        rarities = self._measure_rarities(list(question_terms))
-        term_presence = (self.count_stems(question_terms) > 0).astype(np.float32)
-        for wording in wordings if official_weight else ():
+        rarities = self._measure_rarities(list(words_by_stem))
+        term_presence = (self.count_stems(words_by_stem) > 0).astype(np.float32)
+        for wording in wordings if official_term_weight else ():
             official_term_presence = [
-                official_weight
+                official_term_weight
                 * max(
                     sum(stem in stem_counts for stem in term_stems) / len(term_stems)
-                    for term_stems in wording.official_terms
+                    for term_stems in wording.official_term_stems
                 )
                 for stem_counts in self._stem_counts
             ]
-            for column, stem in enumerate(question_terms):
+            for stem_index, stem in enumerate(words_by_stem):
                 if stem in wording.stems:
-                    term_presence[:, column] = np.maximum(
-                        term_presence[:, column], official_term_presence
+                    term_presence[:, stem_index] = np.maximum(
+                        term_presence[:, stem_index], official_term_presence
                     )
         total_rarity = rarities.sum()
         if not total_rarity:
             return np.zeros(len(self._stem_counts), np.float32)
         return term_presence @ rarities / total_rarity
 
-    def measure_found_share(self, question_terms: Mapping[str, str]) -> float:
+    def measure_found_share(self, words_by_stem: Mapping[str, str]) -> float:
         """Return the share of the terms that any passage has, those of few passages counting more.
 
         What is few is counted among these passages alone, so that large and small collections give
         comparable shares.
         """
-        passage_counts = (self.count_stems(question_terms) > 0).sum(axis=0, dtype=np.float32)
+        passage_count_of_stems = (self.count_stems(words_by_stem) > 0).sum(axis=0, dtype=np.float32)
         rarities = np.log1p(
-            (len(self._stem_counts) - passage_counts + 0.5) / (passage_counts + 0.5)
+            (len(self._stem_counts) - passage_count_of_stems + 0.5) / (passage_count_of_stems + 0.5)
         )
-        if not len(passage_counts):
+        if not len(passage_count_of_stems):
             return 0.0
-        return float(rarities[passage_counts > 0].sum() / rarities.sum())
+        return float(rarities[passage_count_of_stems > 0].sum() / rarities.sum())
 
     def expand_terms(
-        self, question_terms: Mapping[str, str], best_places: Any, weights: RankingWeights
+        self, words_by_stem: Mapping[str, str], best_indexes: Any, weights: RankingWeights
     ) -> dict[str, float]:
         """Return the terms and the most telling stems of the best passages, with their weights."""
-        if not question_terms or not weights.expansion_share:
-            return dict.fromkeys(question_terms, 1.0)
+        if not words_by_stem or not weights.expansion_share:
+            return dict.fromkeys(words_by_stem, 1.0)
         expansion_share = weights.expansion_share * weights.half_expansion_word_count
-        expansion_share /= weights.half_expansion_word_count + len(question_terms)
-        best_stem_counts = [self._stem_counts[passage_place] for passage_place in best_places]
+        expansion_share /= weights.half_expansion_word_count + len(words_by_stem)
+        best_stem_counts = [self._stem_counts[index] for index in best_indexes]
         stems = list(
             dict.fromkeys(stem for stem_counts in best_stem_counts for stem in stem_counts)
         )
-        telling_weights = np.zeros(len(stems), np.float32)
-        for rank, stem_weights in enumerate(self._compute_bm25_parts(stems, best_places)):
-            telling_weights += stem_weights / max(stem_weights.sum(), 1e-9) / (1 + 0.3 * rank)
-        stem_places = np.argsort(-telling_weights, kind="stable")[: weights.expansion_stem_count]
-        chosen_weight_sum = max(float(telling_weights[stem_places].sum()), 1e-9)
-        weights_by_stem = dict.fromkeys(question_terms, (1 - expansion_share) / len(question_terms))
-        for stem_place in stem_places:
-            stem_weight = expansion_share * float(telling_weights[stem_place]) / chosen_weight_sum
-            stem = stems[stem_place]
+        summed_parts = np.zeros(len(stems), np.float32)
+        for rank, bm25_parts in enumerate(self._compute_bm25_parts(stems, best_indexes)):
+            summed_parts += bm25_parts / max(bm25_parts.sum(), 1e-9) / (1 + 0.3 * rank)
+        stem_indexes = np.argsort(-summed_parts, kind="stable")[: weights.expansion_stem_count]
+        chosen_weight_sum = max(float(summed_parts[stem_indexes].sum()), 1e-9)
+        weights_by_stem = dict.fromkeys(words_by_stem, (1 - expansion_share) / len(words_by_stem))
+        for stem_index in stem_indexes:
+            stem_weight = expansion_share * float(summed_parts[stem_index]) / chosen_weight_sum
+            stem = stems[stem_index]
             weights_by_stem[stem] = weights_by_stem.get(stem, 0.0) + stem_weight
         return weights_by_stem
 
-    def _compute_bm25_parts(self, stems: Sequence[str], passage_places: Any = None) -> Any:
+    def _compute_bm25_parts(self, stems: Sequence[str], passage_indexes: Any = None) -> Any:
         """Return what each stem adds to the BM25 score of each passage."""
-        if passage_places is None:
+        if passage_indexes is None:
             occurrences, length_norms = self.count_stems(stems), self._length_norms
         else:
-            stem_counts = [self._stem_counts[passage_place] for passage_place in passage_places]
+            stem_counts = [self._stem_counts[passage_index] for passage_index in passage_indexes]
             occurrences, length_norms = (
                 _count_occurrences(stems, stem_counts),
-                self._length_norms[passage_places],
+                self._length_norms[passage_indexes],
             )
-        saturated = occurrences * (_BM25_K1 + 1) / (occurrences + length_norms[:, np.newaxis])
-        return saturated * self._measure_rarities(stems)
+        saturations = occurrences * (_BM25_K1 + 1) / (occurrences + length_norms[:, np.newaxis])
+        return saturations * self._measure_rarities(stems)
 
     def _measure_rarities(self, stems: Sequence[str]) -> Any:
         """Return the inverse document frequencies; that of an unknown stem is the highest."""
         unmeasured_stems = [stem for stem in stems if stem not in self._rarity_by_stem]
         if unmeasured_stems:
             document_count = self._statistics.document_count
-            frequency_by_stem = self._statistics.read_document_frequencies(unmeasured_stems)
+            document_counts = self._statistics.read_document_frequencies(unmeasured_stems)
             for stem in unmeasured_stems:
-                frequency = frequency_by_stem.get(stem, 0)
-                rest_count = document_count - min(frequency, document_count)
-                self._rarity_by_stem[stem] = math.log1p((rest_count + 0.5) / (frequency + 0.5))
+                having_count = document_counts.get(stem, 0)
+                other_count = document_count - min(having_count, document_count)
+                self._rarity_by_stem[stem] = math.log1p((other_count + 0.5) / (having_count + 0.5))
         return np.array([self._rarity_by_stem[stem] for stem in stems], np.float32)
 
 
@@ -435,7 +435,7 @@ def _score_term(stem_scores: Any) -> Any:
     return stem_scores.sum(axis=0) * (stem_scores > 0).mean(axis=0)
 
 
-def _divide_by_best_score(scores: Any) -> Any:
+def _scale_to_best_score(scores: Any) -> Any:
     """Return the scores as shares of the best one."""
     best_score = scores.max(initial=0.0)
     return scores / best_score if best_score > 0 else scores
@@ -453,48 +453,48 @@ class _PassageCosines:
         self._weights = weights
         self._passage_count = len(passages)
         self._question_vector = question_vector
-        self._vectors_by_place = {
-            place: passage.vector
-            for place, passage in enumerate(passages)
+        self._vectors_by_index = {
+            passage_index: passage.vector
+            for passage_index, passage in enumerate(passages)
             if question_vector is not None and passage.vector is not None
         }
-        known_cosine_by_place = {
-            place: passage.cosine
-            for place, passage in enumerate(passages)
+        known_cosine_by_index = {
+            passage_index: passage.cosine
+            for passage_index, passage in enumerate(passages)
             if passage.cosine is not None
         }
-        self.cosine_by_place = known_cosine_by_place | self._measure_cosines(question_vector)
+        self.cosine_by_index = known_cosine_by_index | self._measure_cosines(question_vector)
 
     def estimate_cosines(self, word_scores: Any) -> Any:
         """Return the cosine of every passage, guessed from its words where it is not known."""
-        if not self.cosine_by_place:
+        if not self.cosine_by_index:
             return np.zeros(self._passage_count, np.float32)
         cosines = (
             self._weights.unembedded_cosine + self._weights.unembedded_word_weight * word_scores
         )
-        cosines[list(self.cosine_by_place)] = list(self.cosine_by_place.values())
+        cosines[list(self.cosine_by_index)] = list(self.cosine_by_index.values())
         return cosines
 
-    def move_question_towards(self, best_places: Any) -> "_PassageCosines":
+    def move_question_towards(self, best_passage_indexes: Any) -> "_PassageCosines":
         """Return the same for the question's vector moved towards these passages."""
-        near_vectors = [
-            self._vectors_by_place[place]
-            for place in best_places
-            if place in self._vectors_by_place
+        best_vectors = [
+            self._vectors_by_index[passage_index]
+            for passage_index in best_passage_indexes
+            if passage_index in self._vectors_by_index
         ]
-        if not near_vectors or self._question_vector is None:
+        if not best_vectors or self._question_vector is None:
             return self
         moved_vector = self._question_vector + self._weights.feedback_weight * np.mean(
-            near_vectors, axis=0
+            best_vectors, axis=0
         )
         moved_cosines = copy(self)
-        moved_cosines.cosine_by_place = self.cosine_by_place | self._measure_cosines(
+        moved_cosines.cosine_by_index = self.cosine_by_index | self._measure_cosines(
             moved_vector / np.linalg.norm(moved_vector)
         )
         return moved_cosines
 
     def _measure_cosines(self, question_vector: Vector | None) -> dict[int, float]:
-        if question_vector is None or not self._vectors_by_place:
+        if question_vector is None or not self._vectors_by_index:
             return {}
-        cosines = np.stack(list(self._vectors_by_place.values())) @ question_vector
-        return dict(zip(self._vectors_by_place, cosines.tolist(), strict=True))
+        cosines = np.stack(list(self._vectors_by_index.values())) @ question_vector
+        return dict(zip(self._vectors_by_index, cosines.tolist(), strict=True))

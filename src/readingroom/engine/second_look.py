@@ -18,7 +18,7 @@ from readingroom.engine.errors import ModelUnavailable
 
 logger = logging.getLogger(__name__)
 
-MAX_PASSAGES_READ_AGAIN = 8
+MAX_PASSAGES_READ_AGAIN = 9
 """How many passages of one base are read again: each takes longer than embedding it."""
 
 

@@ -40,22 +40,22 @@ class Stemmer:
         """Return the stems of a text in reading order, without stop words."""
         return [stem for _, stem in self.split_words_with_stems(text)]
 
-    def count_stems_of_each(self, texts: Iterable[str]) -> list[dict[str, int]]:
+    def count_stems_of_texts(self, texts: Iterable[str]) -> list[dict[str, int]]:
         """Return the stems of each text in reading order, with how often it has each of them.
 
         Stop words are left out. Words that are new pass through FTS5 together.
         """
         # Words are counted first, which Python does quickly: most of a text are repetitions.
-        word_counts_by_text = [count_significant_words(text) for text in texts]
-        stems_by_word = self._map_words_to_stems(list(chain.from_iterable(word_counts_by_text)))
-        stem_counts_by_text = []
-        for word_counts in word_counts_by_text:
+        word_counts_of_texts = [count_significant_words(text) for text in texts]
+        stems_by_word = self._map_words_to_stems(list(chain.from_iterable(word_counts_of_texts)))
+        stem_counts_of_texts = []
+        for word_counts in word_counts_of_texts:
             stem_counts: dict[str, int] = {}
             for word, word_count in word_counts.items():
                 stem = stems_by_word.get(word, word)
                 stem_counts[stem] = stem_counts.get(stem, 0) + word_count
-            stem_counts_by_text.append(stem_counts)
-        return stem_counts_by_text
+            stem_counts_of_texts.append(stem_counts)
+        return stem_counts_of_texts
 
     def split_words_with_stems(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text with their stems, without stop words."""
@@ -65,26 +65,31 @@ class Stemmer:
 
     def stem_all_words(self, text: str) -> list[str]:
         """Return the stems of all words of a text in reading order, as FTS5 indexes them."""
-        return self.stem_all_words_of_each([text])[0]
+        return self.stem_all_words_of_texts([text])[0]
 
-    def stem_all_words_of_each(self, texts: Iterable[str]) -> list[list[str]]:
+    def stem_all_words_of_texts(self, texts: Iterable[str]) -> list[list[str]]:
         """Return the same of each of many texts; words that are new pass through FTS5 together."""
-        words_by_text = [list(split_words(text)) if text else [] for text in texts]
-        stems_by_word = self._map_words_to_stems(list(chain.from_iterable(words_by_text)))
-        return [list(map(stems_by_word.get, words, words)) for words in words_by_text]
+        words_of_texts = [list(split_words(text)) if text else [] for text in texts]
+        stems_by_word = self._map_words_to_stems(list(chain.from_iterable(words_of_texts)))
+        return [
+            list(map(stems_by_word.get, words_of_text, words_of_text))
+            for words_of_text in words_of_texts
+        ]
 
     def _map_words_to_stems(self, words: Sequence[str]) -> Mapping[str, str]:
         """Return the stems of these words, and of others that were seen before."""
         stems_by_word = self._stems_by_word
         # A number is its own stem; there are too many different ones to remember.
-        if all(map(_is_number, set(words).difference(stems_by_word))):
+        if all(map(_has_only_digits, set(words).difference(stems_by_word))):
             return stems_by_word
         with self._splitting_lock:
             # A full memory is replaced, not emptied: others may be reading it.
             if len(self._stems_by_word) > _MAX_REMEMBERED_STEMS:
                 self._stems_by_word = {}
             unknown_words = sorted(
-                word for word in set(words).difference(self._stems_by_word) if not _is_number(word)
+                word
+                for word in set(words).difference(self._stems_by_word)
+                if not _has_only_digits(word)
             )
             self._db.execute("INSERT INTO words(words) VALUES ('delete-all')")
             self._db.executemany(
@@ -98,7 +103,7 @@ class Stemmer:
             return self._stems_by_word
 
 
-def _is_number(word: str) -> bool:
+def _has_only_digits(word: str) -> bool:
     return word.isascii() and word.isdecimal()
 
 
@@ -114,24 +119,24 @@ _RECENT_STEM_COUNTS_BY_TEXT: LRUCache[str, Mapping[str, int]] = LRUCache(4000)
 
 def count_stems(text: str) -> Mapping[str, int]:
     """Return the stems of a text, each with how often it has it; not to be changed."""
-    return count_stems_of_each([text])[text]
+    return count_stems_of_texts([text])[text]
 
 
-def count_stems_of_each(texts: Iterable[str]) -> dict[str, Mapping[str, int]]:
+def count_stems_of_texts(texts: Iterable[str]) -> dict[str, Mapping[str, int]]:
     """Return the same of many texts, by text."""
-    counts_by_text = {}
-    new_texts = []
+    stem_counts_by_text = {}
+    uncached_texts = []
     for text in dict.fromkeys(texts):
-        if (known_counts := _RECENT_STEM_COUNTS_BY_TEXT.get(text)) is None:
-            new_texts.append(text)
+        if (cached_stem_counts := _RECENT_STEM_COUNTS_BY_TEXT.get(text)) is None:
+            uncached_texts.append(text)
         else:
-            counts_by_text[text] = known_counts
+            stem_counts_by_text[text] = cached_stem_counts
     for text, stem_counts in zip(
-        new_texts, get_shared_stemmer().count_stems_of_each(new_texts), strict=True
+        uncached_texts, get_shared_stemmer().count_stems_of_texts(uncached_texts), strict=True
     ):
-        counts_by_text[text] = stem_counts
+        stem_counts_by_text[text] = stem_counts
         _RECENT_STEM_COUNTS_BY_TEXT.put(text, stem_counts)
-    return counts_by_text
+    return stem_counts_by_text
 
 
 @lru_cache(maxsize=4000)

@@ -38,18 +38,20 @@ class Wording:
     """Words of a question, and what official texts may say instead; all of them as stems."""
 
     stems: tuple[str, ...]
-    official_terms: tuple[tuple[str, ...], ...]
+    official_term_stems: tuple[tuple[str, ...], ...]
 
     def list_stems(self) -> list[str]:
         """Return the stems of the wording and of all its terms."""
-        return [*self.stems, *chain.from_iterable(self.official_terms)]
+        return [*self.stems, *chain.from_iterable(self.official_term_stems)]
 
 
 class Vocabulary:
     """Everyday wordings with their official terms, by the stems of the wordings."""
 
     def __init__(self, vocabulary_text: str) -> None:
-        wording_rows = [line.split("\t") for line in vocabulary_text.splitlines()]
+        wording_rows = [
+            vocabulary_line.split("\t") for vocabulary_line in vocabulary_text.splitlines()
+        ]
         # Stemming all 21,000 wordings would take ten times as long as the search: only those that
         # begin like a word of some question are.
         self._rows_by_beginning: dict[str, list[list[str]]] = defaultdict(list)
@@ -67,40 +69,44 @@ class Vocabulary:
         question_stems = _stem_wording(question)
         self._stem_wordings({stem[:_FIRST_LETTER_COUNT] for stem in question_stems})
         wordings: list[Wording] = []
-        taken_mask = [False] * len(question_stems)
+        taken_stem_mask = [False] * len(question_stems)
         for wording_length in range(min(self._longest_wording_length, len(question_stems)), 0, -1):
             for start_index in range(len(question_stems) - wording_length + 1):
                 end_index = start_index + wording_length
-                stems = question_stems[start_index:end_index]
-                if stems in self._terms_text_by_stems and not any(
-                    taken_mask[start_index:end_index]
+                wording_stems = question_stems[start_index:end_index]
+                if wording_stems in self._terms_text_by_stems and not any(
+                    taken_stem_mask[start_index:end_index]
                 ):
-                    taken_mask[start_index:end_index] = [True] * wording_length
-                    wordings.append(Wording(stems, self._list_official_terms(stems)))
+                    taken_stem_mask[start_index:end_index] = [True] * wording_length
+                    wordings.append(
+                        Wording(wording_stems, self._list_official_terms(wording_stems))
+                    )
         return wordings
 
     def stem_all_wordings(self) -> None:
         """Stem every wording now, so that no question has to wait for some."""
         self._stem_wordings(set(self._rows_by_beginning))
 
-    def _stem_wordings(self, beginnings: set[str]) -> None:
+    def _stem_wordings(self, wording_beginnings: set[str]) -> None:
         """Stem the wordings with these beginnings, unless an earlier question has had it done."""
         with self._stemming_lock:
             wording_rows = [
                 wording_row
-                for beginning in beginnings & self._rows_by_beginning.keys()
-                for wording_row in self._rows_by_beginning.pop(beginning)
+                for wording_beginning in wording_beginnings & self._rows_by_beginning.keys()
+                for wording_row in self._rows_by_beginning.pop(wording_beginning)
             ]
             # All at once: each call of the stemmer that meets a new word asks the database.
-            get_shared_stemmer().stem_all_words(" ".join(wording for wording, _ in wording_rows))
-            for wording, terms_text in wording_rows:
-                stems = _stem_wording(wording)
-                self._terms_text_by_stems[stems] = terms_text
-                self._longest_wording_length = max(self._longest_wording_length, len(stems))
+            get_shared_stemmer().stem_all_words(
+                " ".join(wording_text for wording_text, _ in wording_rows)
+            )
+            for wording_text, official_terms_text in wording_rows:
+                wording_stems = _stem_wording(wording_text)
+                self._terms_text_by_stems[wording_stems] = official_terms_text
+                self._longest_wording_length = max(self._longest_wording_length, len(wording_stems))
 
     def _list_official_terms(self, wording_stems: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-        official_terms = self._terms_text_by_stems[wording_stems].split(";")
-        return tuple(map(_stem_official_term, official_terms))
+        official_term_texts = self._terms_text_by_stems[wording_stems].split(";")
+        return tuple(map(_stem_official_term, official_term_texts))
 
 
 @lru_cache(maxsize=4000)
@@ -108,20 +114,20 @@ def _stem_official_term(official_term: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(get_shared_stemmer().stem_significant_words(official_term)))
 
 
-def _find_first_letters(wording: str) -> str:
+def _find_first_letters(wording_text: str) -> str:
     """Return the first letters of the first word that tells the wording from another."""
-    first_word = wording.partition(" ")[0]
+    first_word = wording_text.partition(" ")[0]
     # Most wordings begin with such a word, and the slower way takes ten times as long.
     if first_word in _FILLER_WORDS or not first_word.isalpha():
-        telling_words = (word for word in split_words(wording) if word not in _FILLER_WORDS)
+        telling_words = (word for word in split_words(wording_text) if word not in _FILLER_WORDS)
         first_word = next(telling_words, "")
     return first_word[:_FIRST_LETTER_COUNT]
 
 
-def _stem_wording(text: str) -> tuple[str, ...]:
+def _stem_wording(wording_text: str) -> tuple[str, ...]:
     """Return the stems of the words that tell one wording from another."""
     words_with_stems = zip(
-        split_words(text), get_shared_stemmer().stem_all_words(text), strict=True
+        split_words(wording_text), get_shared_stemmer().stem_all_words(wording_text), strict=True
     )
     return tuple(stem for word, stem in words_with_stems if word not in _FILLER_WORDS)
 

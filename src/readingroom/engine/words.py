@@ -11,7 +11,7 @@ from unicodedata import category, normalize, ucd_3_2_0
 
 from readingroom.core.call_once import call_once
 
-Value = TypeVar("Value")
+RememberedT = TypeVar("RememberedT")
 
 MAX_QUERY_WORDS = 64
 """Words of a query that are searched; the cost of a search grows with each."""
@@ -23,7 +23,8 @@ _QUOTED_PHRASE_PATTERN = re.compile(r"""(?<!\w)(?:"([^"]+)"|“([^“”]+)”)(
 _WORD_PATTERN = re.compile(r"[^\W_]+")
 # Letters in lower case and digits, with spaces for all else.
 _ASCII_TRANSLATION_TABLE = "".join(
-    chr(code).lower() if chr(code).isalnum() else " " for code in range(128)
+    chr(character_code).lower() if chr(character_code).isalnum() else " "
+    for character_code in range(128)
 )
 _LETTERS_AND_SPACES_PATTERN = re.compile(r"[\w\s]+")
 # Where symbols newer than SQLite's Unicode may be. The large blocks in between hold only letters,
@@ -68,10 +69,10 @@ class LexicalQuery:
         A text must contain one of the phrases, if there are any, and words only improve its rank.
         Without phrases it must contain one of the words.
         """
-        any_expression = _join_with_or((*self.phrases, *self.words))
+        any_term_expression = _join_with_or((*self.phrases, *self.words))
         if self.phrases and self.words:
-            return f"({_join_with_or(self.phrases)}) AND ({any_expression})"
-        return any_expression or None
+            return f"({_join_with_or(self.phrases)}) AND ({any_term_expression})"
+        return any_term_expression or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class LexicalStatistics:
     read_document_frequencies: Callable[[Sequence[str]], Mapping[str, int]]
 
 
-class RememberedWords(Generic[Value]):
+class RememberedWords(Generic[RememberedT]):
     """What an index says of words, read once for all questions.
 
     Questions and passages repeat their words: to read them anew for each question would take as
@@ -99,21 +100,21 @@ class RememberedWords(Generic[Value]):
     """
 
     def __init__(self) -> None:
-        self._value_by_word: dict[str, Value] = {}
+        self._value_by_word: dict[str, RememberedT] = {}
 
-    def look_up(
-        self, words: Sequence[str], read_values: Callable[[Sequence[str]], dict[str, Value]]
-    ) -> dict[str, Value]:
+    def look_up_words(
+        self, words: Sequence[str], read_values: Callable[[Sequence[str]], dict[str, RememberedT]]
+    ) -> dict[str, RememberedT]:
         """Return the value of each word; `read_values` reads those that are not known yet."""
-        known_values = self._value_by_word
-        unknown_words = [word for word in words if word not in known_values]
-        if unknown_words and len(known_values) > _MAX_REMEMBERED_WORDS:
+        values_by_word = self._value_by_word
+        unknown_words = [word for word in words if word not in values_by_word]
+        if unknown_words and len(values_by_word) > _MAX_REMEMBERED_WORDS:
             # A full memory is replaced, not emptied: others may be reading it.
-            known_values = self._value_by_word = {}
+            values_by_word = self._value_by_word = {}
             unknown_words = list(words)
         if unknown_words:
-            known_values.update(read_values(unknown_words))
-        return {word: known_values[word] for word in words}
+            values_by_word.update(read_values(unknown_words))
+        return {word: values_by_word[word] for word in words}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +132,8 @@ class WordMemory:
     A term is None where the index has it not.
     """
 
-    def __init__(self, state: object) -> None:
-        self.state = state
+    def __init__(self, index_state: object) -> None:
+        self.index_state = index_state
         self.document_frequencies: RememberedWords[int] = RememberedWords()
         self.terms: RememberedWords[IndexedTerm | None] = RememberedWords()
 
@@ -211,7 +212,9 @@ def make_fts5_tokenizer_option() -> str:
         symbol_characters, map("Cn".__ne__, map(category, symbol_characters))
     )
     separator_characters = "".join(
-        symbol for symbol in assigned_characters if ucd_3_2_0.category(symbol) == "Cn"
+        symbol_character
+        for symbol_character in assigned_characters
+        if ucd_3_2_0.category(symbol_character) == "Cn"
     )
     return f"porter unicode61 separators '{separator_characters}{_BULLET_CHARACTERS}'"
 

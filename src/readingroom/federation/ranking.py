@@ -13,7 +13,7 @@ from itertools import chain, islice, repeat
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.confidence import (
     DEFAULT_CALIBRATION,
-    NOTHING_CLOSE_SCORE,
+    MIN_CLOSE_SCORE,
     score_compared_passages,
 )
 from readingroom.engine.embedding.cross_encoder.reranker import Reranker
@@ -27,7 +27,7 @@ from readingroom.engine.ranking import (
     rank_passages,
 )
 from readingroom.engine.second_look import rescore_passages
-from readingroom.engine.stems import count_stems, count_stems_of_each, count_words
+from readingroom.engine.stems import count_stems, count_stems_of_texts, count_words
 from readingroom.protocol.search import DeskHit
 
 _MAX_EMBEDDED_HITS = 20  # hits of a base without vectors that are compared by meaning
@@ -67,7 +67,7 @@ _RANKING_WEIGHTS = RankingWeights(
 )
 # Of many bases' hits far fewer are right than of one base's, so scores fall faster behind the best.
 # By this number the scores are the shares of the tuning questions' hits that are right.
-_SCORE_CALIBRATION = replace(DEFAULT_CALIBRATION, decline=32.0)
+_SCORE_CALIBRATION = replace(DEFAULT_CALIBRATION, decline_per_fit=32.0)
 _BASE_LOG_PROBABILITY_WEIGHT = 0.07
 """What a base's hits lose in fit for each unit of log-probability behind the likeliest base."""
 _NAMED_SCORE = 0.95
@@ -106,7 +106,7 @@ def rank_hits(
         # What has none of the words is a result only if it is close by meaning.
         if hits[int(compared_hit.passage_id)].score > 0
         or hits[int(compared_hit.passage_id)].exact_reference
-        or hit_score >= NOTHING_CLOSE_SCORE
+        or hit_score >= MIN_CLOSE_SCORE
     ]
     query_names_hit = partial(_is_hit_named, count_stems(query).keys())
     named_hits = [hit for hit in ranked_hits if query_names_hit(hit)]
@@ -134,7 +134,7 @@ def rank_hits(
     close_base_names = {
         hits[int(compared_hit.passage_id)].base
         for compared_hit, base_score in compared_hits_with_scores
-        if base_score >= NOTHING_CLOSE_SCORE
+        if base_score >= MIN_CLOSE_SCORE
     }
     return _raise_first_hits(_spread_documents(ordered_hits), close_base_names)
 
@@ -260,7 +260,7 @@ def _rescore_first_hits(
         [hit.score for hit in ranked_hits],
         [found_text_by_hit_id[hit.id] for hit in ranked_hits[:_MAX_HITS_READ_AGAIN]],
         reranker,
-        _SCORE_CALIBRATION.decline,
+        _SCORE_CALIBRATION.decline_per_fit,
     )
     rescored_hits = [
         hit.model_copy(update={"score": max(round(new_score, 6), 1e-6)})
@@ -416,7 +416,7 @@ class _PoolStatistics:
     """How common words are among a handful of passages, where no collection is at hand."""
 
     def __init__(self, passage_texts: Sequence[str]) -> None:
-        stem_counts_by_text = count_stems_of_each(passage_texts)
+        stem_counts_by_text = count_stems_of_texts(passage_texts)
         stems_of_texts = [
             stem_counts_by_text[passage_text].keys() for passage_text in passage_texts
         ]

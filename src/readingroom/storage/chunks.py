@@ -326,13 +326,15 @@ def _import_chromadb() -> Any:
 @contextlib.contextmanager
 def _hide_modules(module_names: Iterable[str]) -> Iterator[None]:
     """Let imports behave as if modules that are not imported yet were not installed."""
-    hidden_module_names = [name for name in module_names if name not in sys.modules]
+    hidden_module_names = [
+        module_name for module_name in module_names if module_name not in sys.modules
+    ]
     sys.modules.update(dict.fromkeys(hidden_module_names))  # type: ignore[arg-type]
     try:
         yield
     finally:
-        for name in hidden_module_names:
-            del sys.modules[name]
+        for module_name in hidden_module_names:
+            del sys.modules[module_name]
 
 
 def _find_embedding_functions(chroma_configuration: Any) -> Iterator[dict[str, Any]]:

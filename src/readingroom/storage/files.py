@@ -82,9 +82,9 @@ def link_or_copy(existing_path: Path, new_path: Path) -> None:
         shutil.copyfile(existing_path, new_path)
 
 
-def delete_old_files(parent_folder: Path, now: datetime) -> None:
+def delete_old_files(parent_folder: Path, current_time: datetime) -> None:
     """Delete the files below a folder that nobody has written to for a day, and empty folders."""
-    oldest_kept_time = (now - timedelta(days=1)).timestamp()
+    oldest_kept_time = (current_time - timedelta(days=1)).timestamp()
     for old_path in sorted(parent_folder.glob("**/*"), reverse=True):
         with suppress(OSError):  # another process may be deleting it at this moment
             if old_path.lstat().st_mtime >= oldest_kept_time:

@@ -31,14 +31,17 @@ def hand_over_file(base_folder: Path, file_path: Path) -> str:
     return copy_name
 
 
-def delete_old_handovers(base_folder: Path, now: datetime) -> None:
+def delete_old_handovers(base_folder: Path, current_time: datetime) -> None:
     """Delete copies older than a day: the command that made them was killed before it used them.
 
     The change time of the inode decides, because a copied folder may keep its modification dates.
     """
     for copy_path in (base_folder / HANDOVER_FOLDER).glob("*"):
         with suppress(OSError):  # another process may be deleting it at this moment
-            if now.timestamp() - copy_path.lstat().st_ctime < _MAX_HANDOVER_AGE.total_seconds():
+            if (
+                current_time.timestamp() - copy_path.lstat().st_ctime
+                < _MAX_HANDOVER_AGE.total_seconds()
+            ):
                 continue
             if copy_path.is_dir():
                 shutil.rmtree(copy_path)

@@ -183,7 +183,7 @@ class DocumentStore:
 
     async def count_indexed_chunks(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(self._index.count_indexed_chunks)
+        return await anyio.to_thread.run_sync(self._index.count_chunks_of_both_indexes)
 
     async def rebuild_indexes(self) -> None:
         """Rebuild both indexes from the chunks."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 from readingroom.bases.text.models import TEXT_ID, KbAvailable
 from readingroom.bases.text.service import TextService
 from readingroom.core.errors import RecordNotFound
-from readingroom.engine.chunking import split
+from readingroom.engine.chunking import split_into_spans
 from readingroom.engine.words import extract_query_words, split_words
 from readingroom.protocol.resources import ListedResource
 from readingroom.protocol.search import (
@@ -93,7 +93,7 @@ def find_passages(query_text: str, whole_text: str) -> list[tuple[str, float]]:
     one those with most words, rare words counting more.
     """
     query_words = set(extract_query_words(query_text))
-    passages = [passage_span.cut_from(whole_text) for passage_span in split(whole_text)]
+    passages = [passage_span.cut_from(whole_text) for passage_span in split_into_spans(whole_text)]
     matched_words_of_passages = [query_words & set(split_words(passage)) for passage in passages]
     passage_count_by_word = Counter(
         matched_word

@@ -20,13 +20,13 @@ from readingroom.interrupts import shield_new_processes
 if TYPE_CHECKING:
     from readingroom.engine.embedding.packed import PackedEncoder, PendingVectors
 
-Key = TypeVar("Key")
+BatchKeyT = TypeVar("BatchKeyT")
 
 TEXTS_PER_BATCH = 1024
 """Enough to keep a large card busy; a gigabyte of its memory."""
 _MAX_PROCESSES = 8
 # Batches that the device has been given; with fewer it would wait for Python between two.
-_BATCHES_AHEAD = 4
+_MAX_PENDING_BATCHES = 4
 
 
 class TokenizingPool:
@@ -57,41 +57,43 @@ class TokenizingPool:
         # were begun are finished; they take milliseconds.
         self._executor.shutdown()
 
-    def tokenize(self, batches: Iterable[Sequence[str]]) -> Iterator[TokenizedTexts]:
+    def tokenize_batches(self, text_batches: Iterable[Sequence[str]]) -> Iterator[TokenizedTexts]:
         """Yield the tokens of each batch, in order."""
-        remaining_batches = iter(batches)
-        pending_results: deque[Future[TokenizedTexts]] = deque()
-        for batch in islice(remaining_batches, 2 * self.process_count):
-            pending_results.append(self._submit(batch))
-        while pending_results:
-            tokenized_batch = pending_results.popleft().result()
-            for batch in islice(remaining_batches, 1):
-                pending_results.append(self._submit(batch))
+        remaining_text_batches = iter(text_batches)
+        pending_tokenized_batches: deque[Future[TokenizedTexts]] = deque()
+        for text_batch in islice(remaining_text_batches, 2 * self.process_count):
+            pending_tokenized_batches.append(self._submit_batch(text_batch))
+        while pending_tokenized_batches:
+            tokenized_batch = pending_tokenized_batches.popleft().result()
+            for text_batch in islice(remaining_text_batches, 1):
+                pending_tokenized_batches.append(self._submit_batch(text_batch))
             yield tokenized_batch
 
-    def _submit(self, batch: Sequence[str]) -> Future[TokenizedTexts]:
+    def _submit_batch(self, text_batch: Sequence[str]) -> Future[TokenizedTexts]:
         with shield_new_processes():
-            return self._executor.submit(_tokenize, list(batch))
+            return self._executor.submit(_tokenize_texts, list(text_batch))
 
 
 def embed_stream(
-    encoder: "PackedEncoder", pool: TokenizingPool, batches: Iterable[tuple[Key, Sequence[str]]]
-) -> Iterator[tuple[Key, NDArray[np.float32]]]:
+    encoder: "PackedEncoder",
+    tokenizing_pool: TokenizingPool,
+    keyed_batches: Iterable[tuple[BatchKeyT, Sequence[str]]],
+) -> Iterator[tuple[BatchKeyT, NDArray[np.float32]]]:
     """Yield the key of each batch with the vectors of its texts, a row each, in order."""
-    waiting_keys: deque[Key] = deque()
+    pending_batch_keys: deque[BatchKeyT] = deque()
 
-    def yield_texts() -> Iterator[Sequence[str]]:
-        for batch_key, texts in batches:
-            waiting_keys.append(batch_key)
+    def yield_batch_texts() -> Iterator[Sequence[str]]:
+        for batch_key, texts in keyed_batches:
+            pending_batch_keys.append(batch_key)
             yield texts
 
     pending_vectors: deque[PendingVectors] = deque()
-    for tokenized_texts in pool.tokenize(yield_texts()):
+    for tokenized_texts in tokenizing_pool.tokenize_batches(yield_batch_texts()):
         pending_vectors.append(encoder.start_encoding(tokenized_texts))
-        if len(pending_vectors) > _BATCHES_AHEAD:
-            yield waiting_keys.popleft(), pending_vectors.popleft().wait_for_vectors()
+        if len(pending_vectors) > _MAX_PENDING_BATCHES:
+            yield pending_batch_keys.popleft(), pending_vectors.popleft().wait_for_vectors()
     while pending_vectors:
-        yield waiting_keys.popleft(), pending_vectors.popleft().wait_for_vectors()
+        yield pending_batch_keys.popleft(), pending_vectors.popleft().wait_for_vectors()
 
 
 def make_remembering_tokenizer(tokenizer_file: Path, max_tokens: int) -> RememberingTokenizer:
@@ -103,13 +105,13 @@ def make_remembering_tokenizer(tokenizer_file: Path, max_tokens: int) -> Remembe
     return RememberingTokenizer(tokenizer, max_tokens)
 
 
-_tokenizer_of_process: list[RememberingTokenizer] = []
+_tokenizers_of_this_process: list[RememberingTokenizer] = []
 """In a process of the pool: its tokenizer."""
 
 
 def _load_tokenizer_in_process(tokenizer_file: Path, max_tokens: int) -> None:
-    _tokenizer_of_process.append(make_remembering_tokenizer(tokenizer_file, max_tokens))
+    _tokenizers_of_this_process.append(make_remembering_tokenizer(tokenizer_file, max_tokens))
 
 
-def _tokenize(texts: list[str]) -> TokenizedTexts:
-    return _tokenizer_of_process[0].encode_texts(texts)
+def _tokenize_texts(texts: list[str]) -> TokenizedTexts:
+    return _tokenizers_of_this_process[0].encode_texts(texts)

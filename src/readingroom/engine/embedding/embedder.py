@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from readingroom.engine.embedding.graph import Precision
     from readingroom.engine.embedding.graphics_card import DeviceChoice, GraphicsCardModel
 
-Key = TypeVar("Key")
+BatchKeyT = TypeVar("BatchKeyT")
 
 MAX_TEXT_CHARS = 1024
 """Longer texts are cut: the model reads 256 tokens, which are rarely so many characters."""
@@ -125,45 +125,47 @@ class Embedder:
         if batch_size < 1:
             raise ValueError(f"a batch has at least one text, not {batch_size}")
         shortened_texts = _cut_long_texts(texts)
-        if graphics_card := self._find_graphics_card():
+        if graphics_card_model := self._find_graphics_card_model():
             with self._batch_lock:
-                return graphics_card.embed_batch(shortened_texts)
+                return graphics_card_model.embed_batch(shortened_texts)
         model = self._get_model()
         vectors = np.empty((len(shortened_texts), model.dimensions), np.float32)
-        done_count = reported_count = 0
+        done_text_count = reported_text_count = 0
         with self._batch_lock:
-            for row_numbers, batch_vectors in model.compute_in_parallel(shortened_texts):
+            for row_numbers, batch_vectors in model.compute_vectors_in_parallel(shortened_texts):
                 vectors[row_numbers] = batch_vectors
-                done_count += len(row_numbers)
-                if done_count - reported_count >= batch_size or done_count == len(shortened_texts):
-                    report_progress(done_count, len(shortened_texts), None)
-                    reported_count = done_count
+                done_text_count += len(row_numbers)
+                if done_text_count - reported_text_count >= batch_size or done_text_count == len(
+                    shortened_texts
+                ):
+                    report_progress(done_text_count, len(shortened_texts), None)
+                    reported_text_count = done_text_count
             return_free_memory()
         return vectors
 
     def embed_stream(
-        self, batches: Iterable[tuple[Key, Sequence[str]]]
-    ) -> Iterator[tuple[Key, Matrix]]:
+        self, keyed_batches: Iterable[tuple[BatchKeyT, Sequence[str]]]
+    ) -> Iterator[tuple[BatchKeyT, Matrix]]:
         """Yield the key of each batch with the vectors of its texts, in order.
 
         Some batches may be read ahead of the one whose vectors are yielded.
         """
-        graphics_card = self._find_graphics_card()
-        if graphics_card is None:
-            for batch_key, texts in batches:
+        graphics_card_model = self._find_graphics_card_model()
+        if graphics_card_model is None:
+            for batch_key, texts in keyed_batches:
                 yield batch_key, self.embed_batch(texts)
         else:
             with self._batch_lock:
-                yield from graphics_card.embed_stream(
-                    (batch_key, _cut_long_texts(texts)) for batch_key, texts in batches
+                yield from graphics_card_model.embed_stream(
+                    (batch_key, _cut_long_texts(texts)) for batch_key, texts in keyed_batches
                 )
 
     @property
     def texts_per_batch(self) -> int:
         """How many texts a batch of a stream should have: what a stop may lose."""
-        return 1024 if self._find_graphics_card() else 256
+        return 1024 if self._find_graphics_card_model() else 256
 
-    def _find_graphics_card(self) -> "GraphicsCardModel | None":
+    def _find_graphics_card_model(self) -> "GraphicsCardModel | None":
         """Return the graphics card to use, if there is one; raise `ModelUnavailable` as it does."""
         if self._device == "cpu" or self._graphics_card is not None:
             return self._graphics_card
@@ -216,11 +218,11 @@ class Embedder:
 def _cut_long_texts(texts: Sequence[str]) -> list[str]:
     if not all(text.strip() for text in texts):
         raise ValueError("a blank text has no meaning to embed")
-    long_count = sum(len(text) > MAX_TEXT_CHARS for text in texts)
-    if long_count:
+    long_text_count = sum(len(text) > MAX_TEXT_CHARS for text in texts)
+    if long_text_count:
         log.warning(
             "%d of %d texts are embedded by their first %d characters only",
-            long_count,
+            long_text_count,
             len(texts),
             MAX_TEXT_CHARS,
         )

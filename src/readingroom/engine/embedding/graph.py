@@ -29,12 +29,15 @@ def build_graph(model_folder: Path, precision: Precision) -> bytes:
 
     Raise `ValueError` or `KeyError` when the folder holds another kind of model.
     """
-    config = json.loads((model_folder / "config.json").read_text("utf-8"))
-    if config.get("model_type") != "bert" or config.get("hidden_act") != "gelu":
+    model_config = json.loads((model_folder / "config.json").read_text("utf-8"))
+    if model_config.get("model_type") != "bert" or model_config.get("hidden_act") != "gelu":
         raise ValueError(f"{model_folder} does not hold a BERT encoder with GELU")
-    weights = load_file(model_folder / "model.safetensors")
-    arrays = {weight_name.removeprefix("bert."): array for weight_name, array in weights.items()}
-    return EncoderGraph(config, arrays, precision).serialize()
+    arrays_by_stored_name = load_file(model_folder / "model.safetensors")
+    arrays_by_weight_name = {
+        weight_name.removeprefix("bert."): array
+        for weight_name, array in arrays_by_stored_name.items()
+    }
+    return EncoderGraph(model_config, arrays_by_weight_name, precision).serialize()
 
 
 class EncoderGraph:
@@ -45,9 +48,9 @@ class EncoderGraph:
     output_name = "embedding"
 
     def __init__(
-        self, config: Mapping[str, Any], weights: Mapping[str, Array], precision: Precision
+        self, model_config: Mapping[str, Any], weights: Mapping[str, Array], precision: Precision
     ) -> None:
-        self.config = config
+        self.config = model_config
         self.weights = weights
         self.precision = precision
         self.nodes: list[onnx.NodeProto] = []
@@ -64,19 +67,21 @@ class EncoderGraph:
             self.constants,
         )
         # Fixed versions, so that a newer onnx writes a graph that the locked onnxruntime can read.
-        operators = [
+        operator_sets = [
             helper.make_opsetid("", _ONNX_OPSET_VERSION),
             helper.make_opsetid(_RUNTIME_DOMAIN, 1),
         ]
-        model = helper.make_model(graph, opset_imports=operators, ir_version=9)
+        model = helper.make_model(graph, opset_imports=operator_sets, ir_version=9)
         return bytes(model.SerializeToString())
 
     def _add_all_nodes(self) -> int:
         """Add all nodes from the tokens to the output, and return how many numbers that has."""
-        input_name = self._add_embeddings()
+        input_tensor_name = self._add_embeddings()
         for layer_number in range(self.config["num_hidden_layers"]):
-            input_name = self._add_layer(input_name, input_name, f"encoder.layer.{layer_number}")
-        self._add_pooling(input_name)
+            input_tensor_name = self._add_layer(
+                input_tensor_name, input_tensor_name, f"encoder.layer.{layer_number}"
+            )
+        self._add_pooling(input_tensor_name)
         return int(self.config["hidden_size"])
 
     def _add_embeddings(self) -> str:
@@ -92,36 +97,44 @@ class EncoderGraph:
         self._add_node("Shape", ["input_ids"], "length", start=1, end=2)
         # By Slice: the optimiser breaks Range + Gather.
         self._add_node("Slice", ["positions", "zero", "length", "zero"], "positions.found")
-        embedded_name = self._add_node("Add", ["words.found", "positions.found"], "embedded")
-        return self._add_normalisation(embedded_name, "embeddings.LayerNorm")
+        embedded_tensor_name = self._add_node("Add", ["words.found", "positions.found"], "embedded")
+        return self._add_normalisation(embedded_tensor_name, "embeddings.LayerNorm")
 
-    def _add_layer(self, input_name: str, wanted_name: str, layer_prefix: str) -> str:
+    def _add_layer(self, input_tensor_name: str, wanted_tokens_name: str, layer_prefix: str) -> str:
         """Add a layer that sees all tokens of the input, for those that are wanted of it."""
-        attention_name = self._add_attention(
-            input_name, wanted_name, f"{layer_prefix}.attention.self"
+        attention_tensor_name = self._add_attention(
+            input_tensor_name, wanted_tokens_name, f"{layer_prefix}.attention.self"
         )
-        projected_name = self._add_linear(attention_name, f"{layer_prefix}.attention.output.dense")
-        input_name = self._add_residual(
-            projected_name, wanted_name, f"{layer_prefix}.attention.output.LayerNorm"
+        projected_tensor_name = self._add_linear(
+            attention_tensor_name, f"{layer_prefix}.attention.output.dense"
         )
-        wide_name = self._add_node(
+        input_tensor_name = self._add_residual(
+            projected_tensor_name, wanted_tokens_name, f"{layer_prefix}.attention.output.LayerNorm"
+        )
+        widened_tensor_name = self._add_node(
             "Gelu",
-            [self._add_linear(input_name, f"{layer_prefix}.intermediate.dense")],
+            [self._add_linear(input_tensor_name, f"{layer_prefix}.intermediate.dense")],
             f"{layer_prefix}.activated",
         )
-        narrow_name = self._add_linear(wide_name, f"{layer_prefix}.output.dense")
-        return self._add_residual(narrow_name, input_name, f"{layer_prefix}.output.LayerNorm")
+        narrowed_tensor_name = self._add_linear(widened_tensor_name, f"{layer_prefix}.output.dense")
+        return self._add_residual(
+            narrowed_tensor_name, input_tensor_name, f"{layer_prefix}.output.LayerNorm"
+        )
 
-    def _add_attention(self, input_name: str, wanted_name: str, attention_prefix: str) -> str:
-        weight_prefixes = [f"{attention_prefix}.{role}" for role in ("query", "key", "value")]
-        operand_names = (wanted_name, input_name, input_name)
+    def _add_attention(
+        self, input_tensor_name: str, wanted_tokens_name: str, attention_prefix: str
+    ) -> str:
+        weight_prefixes = [
+            f"{attention_prefix}.{attention_role}" for attention_role in ("query", "key", "value")
+        ]
+        operand_tensor_names = (wanted_tokens_name, input_tensor_name, input_tensor_name)
         biases = np.concatenate(
             [self.weights[f"{weight_prefix}.bias"] for weight_prefix in weight_prefixes]
         )
         return self._add_node(
             "MultiHeadAttention",
             [
-                *map(self._add_product, operand_names, weight_prefixes),
+                *map(self._add_product, operand_tensor_names, weight_prefixes),
                 self._add_constant(f"{attention_prefix}.bias", biases),
             ],
             f"{attention_prefix}.mixed",
@@ -129,13 +142,17 @@ class EncoderGraph:
             num_heads=self.config["num_attention_heads"],
         )
 
-    def _add_residual(self, input_name: str, residual_name: str, weight_prefix: str) -> str:
+    def _add_residual(
+        self, input_tensor_name: str, residual_tensor_name: str, weight_prefix: str
+    ) -> str:
         return self._add_normalisation(
-            self._add_node("Add", [input_name, residual_name], f"{weight_prefix}.sum"),
+            self._add_node(
+                "Add", [input_tensor_name, residual_tensor_name], f"{weight_prefix}.sum"
+            ),
             weight_prefix,
         )
 
-    def _add_normalisation(self, input_name: str, weight_prefix: str) -> str:
+    def _add_normalisation(self, input_tensor_name: str, weight_prefix: str) -> str:
         scale_name = self._add_constant(
             f"{weight_prefix}.weight", self.weights[f"{weight_prefix}.weight"]
         )
@@ -145,7 +162,7 @@ class EncoderGraph:
         epsilon = float(self.config["layer_norm_eps"])
         return self._add_node(
             "LayerNormalization",
-            [input_name, scale_name, bias_name],
+            [input_tensor_name, scale_name, bias_name],
             f"{weight_prefix}.output",
             axis=-1,
             epsilon=epsilon,
@@ -178,7 +195,7 @@ class EncoderGraph:
     ) -> str:
         """Add a product with int8 weights and return its name."""
         int8_matrix, column_scales = self._quantise_weight(weight_prefix)
-        input_names = [
+        operand_names = [
             left_operand_name,
             self._add_constant(f"{weight_prefix}.weight", int8_matrix),
             self._add_constant(f"{weight_prefix}.scale", column_scales),
@@ -186,7 +203,10 @@ class EncoderGraph:
             *bias_names,
         ]
         return self._add_node(
-            "DynamicQuantizeMatMul", input_names, f"{weight_prefix}.product", domain=_RUNTIME_DOMAIN
+            "DynamicQuantizeMatMul",
+            operand_names,
+            f"{weight_prefix}.product",
+            domain=_RUNTIME_DOMAIN,
         )
 
     def _quantise_weight(self, weight_prefix: str) -> tuple[Array, Array]:
@@ -196,28 +216,33 @@ class EncoderGraph:
         column_scales = np.abs(matrix).max(axis=0) / 127
         return np.rint(matrix / column_scales).astype(np.int8), column_scales
 
-    def _add_pooling(self, input_name: str) -> None:
+    def _add_pooling(self, input_tensor_name: str) -> None:
         self._add_constant("along tokens", np.array([1], np.int64))
         self._add_constant("nothing", np.array(1e-12, np.float32))
         # Dividing by the length removes the number of tokens, so the sum does instead of the mean.
-        self._add_node("ReduceSum", [input_name, "along tokens"], "sum", keepdims=0)
+        self._add_node("ReduceSum", [input_tensor_name, "along tokens"], "sum", keepdims=0)
         self._add_node("ReduceL2", ["sum", "along tokens"], "norm", keepdims=1)
         self._add_node("Max", ["norm", "nothing"], "norm.safe")
         self._add_node("Div", ["sum", "norm.safe"], "embedding")
 
     def _add_node(
         self,
-        operator: str,
-        input_names: list[str],
-        output_name: str,
+        operator_name: str,
+        operand_names: list[str],
+        output_tensor_name: str,
         domain: str = "",
         **attributes: Any,
     ) -> str:
         node = helper.make_node(
-            operator, input_names, [output_name], name=output_name, domain=domain, **attributes
+            operator_name,
+            operand_names,
+            [output_tensor_name],
+            name=output_tensor_name,
+            domain=domain,
+            **attributes,
         )
         self.nodes.append(node)
-        return output_name
+        return output_tensor_name
 
     def _add_constant(self, constant_name: str, array: Array) -> str:
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), constant_name))

@@ -25,19 +25,19 @@ except ImportError:  # the extra `gpu` is not installed
     torch = None
 
 DeviceChoice = Literal["cpu", "cuda", "auto"]
-Key = TypeVar("Key")
+BatchKeyT = TypeVar("BatchKeyT")
 
 
-def should_use_graphics_card(choice: DeviceChoice) -> bool:
+def should_use_graphics_card(device_choice: DeviceChoice) -> bool:
     """Return whether to embed on a graphics card: the one that is asked for, or that is there.
 
     Raise `ModelUnavailable` when one is asked for and cannot be used.
     """
-    if choice == "cpu":
+    if device_choice == "cpu":
         return False
     if torch is not None and torch.cuda.is_available():
         return True
-    if choice == "auto":
+    if device_choice == "auto":
         return False
     if torch is None:
         raise ModelUnavailable(
@@ -56,11 +56,13 @@ class GraphicsCardModel:
     1,000 passages the worst cosine was 0.99999 (benchmarks/RESULTS.md).
     """
 
-    def __init__(self, weights: WeightsFolder, max_tokens: int, device: str = "cuda") -> None:
-        config = json.loads((weights.folder / "config.json").read_text("utf-8"))
-        arrays = load_file(weights.folder / "model.safetensors")
-        self._encoder = PackedEncoder(config, arrays, device)
-        self._tokenizer_file = weights.folder / "tokenizer.json"
+    def __init__(
+        self, weights_folder: WeightsFolder, max_tokens: int, device: str = "cuda"
+    ) -> None:
+        model_config = json.loads((weights_folder.folder / "config.json").read_text("utf-8"))
+        arrays_by_weight_name = load_file(weights_folder.folder / "model.safetensors")
+        self._encoder = PackedEncoder(model_config, arrays_by_weight_name, device)
+        self._tokenizer_file = weights_folder.folder / "tokenizer.json"
         self._max_tokens = max_tokens
         self._tokenizer = make_remembering_tokenizer(self._tokenizer_file, max_tokens)
 
@@ -68,17 +70,21 @@ class GraphicsCardModel:
         """Return the vectors of texts, one row each, in their order."""
         vectors = np.empty((len(texts), self._encoder.dimensions), np.float32)
         for first_row_number in range(0, len(texts), TEXTS_PER_BATCH):
-            tokenized = self._tokenizer.encode_texts(
+            tokenized_texts = self._tokenizer.encode_texts(
                 texts[first_row_number : first_row_number + TEXTS_PER_BATCH]
             )
             vectors[first_row_number : first_row_number + TEXTS_PER_BATCH] = (
-                self._encoder.start_encoding(tokenized).wait_for_vectors()
+                self._encoder.start_encoding(tokenized_texts).wait_for_vectors()
             )
         return vectors
 
     def embed_stream(
-        self, batches: Iterable[tuple[Key, Sequence[str]]], process_count: int | None = None
-    ) -> Iterator[tuple[Key, NDArray[np.float32]]]:
+        self,
+        keyed_batches: Iterable[tuple[BatchKeyT, Sequence[str]]],
+        process_count: int | None = None,
+    ) -> Iterator[tuple[BatchKeyT, NDArray[np.float32]]]:
         """Yield the key and the vectors of each batch; other processes work some batches ahead."""
-        with TokenizingPool(self._tokenizer_file, self._max_tokens, process_count) as pool:
-            yield from embed_stream(self._encoder, pool, batches)
+        with TokenizingPool(
+            self._tokenizer_file, self._max_tokens, process_count
+        ) as tokenizing_pool:
+            yield from embed_stream(self._encoder, tokenizing_pool, keyed_batches)

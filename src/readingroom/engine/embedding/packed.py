@@ -27,8 +27,8 @@ class _Linear:
     weight: Tensor
     bias: Tensor
 
-    def __call__(self, inputs: Tensor) -> Tensor:
-        return F.linear(inputs, self.weight, self.bias)
+    def __call__(self, input_tensor: Tensor) -> Tensor:
+        return F.linear(input_tensor, self.weight, self.bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class _Normalisation:
     bias: Tensor
     epsilon: float
 
-    def __call__(self, inputs: Tensor) -> Tensor:
-        return F.layer_norm(inputs, self.weight.shape, self.weight, self.bias, self.epsilon)
+    def __call__(self, input_tensor: Tensor) -> Tensor:
+        return F.layer_norm(input_tensor, self.weight.shape, self.weight, self.bias, self.epsilon)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class _Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Packing:
+class _TextBounds:
     """Where each text begins and ends in the row of tokens."""
 
-    lengths: Tensor
-    ends: Tensor
+    text_lengths: Tensor
+    text_ends: Tensor
     """Of every text, with a zero before them."""
-    positions: Tensor
-    max_length: int
+    token_positions: Tensor
+    max_text_length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class PackedEncoder:
     """The model's weights on a device, and the way from token ids to vectors."""
 
     def __init__(
-        self, config: Mapping[str, Any], weights: Mapping[str, NDArray[Any]], device: str
+        self, model_config: Mapping[str, Any], weights: Mapping[str, NDArray[Any]], device: str
     ) -> None:
         """Half precision on a graphics card, where it costs nothing; float32 on a processor."""
         self.device = torch.device(device)
@@ -90,9 +90,9 @@ class PackedEncoder:
         self._weights = {
             weight_name.removeprefix("bert."): array for weight_name, array in weights.items()
         }
-        self._epsilon = float(config["layer_norm_eps"])
-        self._head_count = int(config["num_attention_heads"])
-        self.dimensions = int(config["hidden_size"])
+        self._epsilon = float(model_config["layer_norm_eps"])
+        self._head_count = int(model_config["num_attention_heads"])
+        self.dimensions = int(model_config["hidden_size"])
         self._word_embeddings = self._load_weights("embeddings.word_embeddings.weight")
         # Every text is of the first token type, so its embedding can be added to the positions'.
         first_type_embedding = self._load_weights("embeddings.token_type_embeddings.weight")[0]
@@ -102,13 +102,13 @@ class PackedEncoder:
         self._normalise_embeddings = self._build_normalisation("embeddings.LayerNorm")
         self._layers = [
             self._build_layer(f"encoder.layer.{layer_number}")
-            for layer_number in range(config["num_hidden_layers"])
+            for layer_number in range(model_config["num_hidden_layers"])
         ]
         self._weights = {}
 
-    def start_encoding(self, texts: TokenizedTexts) -> "PendingVectors":
+    def start_encoding(self, tokenized_texts: TokenizedTexts) -> "PendingVectors":
         """Begin to encode texts, and return at once where the device works by itself."""
-        vectors = self.encode_texts(texts)
+        vectors = self.encode_texts(tokenized_texts)
         if not self._is_cuda:
             return PendingVectors(vectors, None)
         received_tensor = torch.empty(vectors.shape, dtype=vectors.dtype, pin_memory=True)
@@ -117,50 +117,63 @@ class PackedEncoder:
         copy_done_event.record()
         return PendingVectors(received_tensor, copy_done_event)
 
-    def encode_texts(self, texts: TokenizedTexts) -> Tensor:
+    def encode_texts(self, tokenized_texts: TokenizedTexts) -> Tensor:
         """Return the vectors of the texts, on the device; the work may not have ended yet."""
         with torch.inference_mode():
-            return self._compute_vectors(texts)
+            return self._compute_vectors(tokenized_texts)
 
-    def _compute_vectors(self, texts: TokenizedTexts) -> Tensor:
-        token_ids = self._copy_to_device(texts.ids.view(np.int16)).to(torch.int32) & 0xFFFF
-        packing = self._pack_texts(texts.lengths)
+    def _compute_vectors(self, tokenized_texts: TokenizedTexts) -> Tensor:
+        token_ids = (
+            self._copy_to_device(tokenized_texts.ids.view(np.int16)).to(torch.int32) & 0xFFFF
+        )
+        text_bounds = self._find_text_bounds(tokenized_texts.lengths)
         token_vectors = self._normalise_embeddings(
-            self._word_embeddings[token_ids] + self._position_embeddings[packing.positions]
+            self._word_embeddings[token_ids]
+            + self._position_embeddings[text_bounds.token_positions]
         )
         for layer in self._layers:
-            attention = layer.attention_output(
-                self._compute_attention(layer, token_vectors, packing)
+            attention_vectors = layer.attention_output(
+                self._compute_attention(layer, token_vectors, text_bounds)
             )
-            token_vectors = layer.attention_normalisation(token_vectors + attention)
-            wide = F.gelu(layer.widen(token_vectors))
-            token_vectors = layer.output_normalisation(token_vectors + layer.narrow(wide))
+            token_vectors = layer.attention_normalisation(token_vectors + attention_vectors)
+            widened_vectors = F.gelu(layer.widen(token_vectors))
+            token_vectors = layer.output_normalisation(
+                token_vectors + layer.narrow(widened_vectors)
+            )
         # Unsafe means that the lengths are not checked, which would wait for the device.
-        means = torch.segment_reduce(
-            token_vectors.float(), "mean", lengths=packing.lengths, axis=0, unsafe=True
+        mean_vectors = torch.segment_reduce(
+            token_vectors.float(), "mean", lengths=text_bounds.text_lengths, axis=0, unsafe=True
         )
-        return F.normalize(means, dim=1)
+        return F.normalize(mean_vectors, dim=1)
 
-    def _pack_texts(self, text_lengths: NDArray[np.int32]) -> _Packing:
-        lengths = self._copy_to_device(text_lengths)
-        ends = F.pad(lengths.cumsum(0, dtype=torch.int32), (1, 0))
+    def _find_text_bounds(self, text_lengths: NDArray[np.int32]) -> _TextBounds:
+        length_tensor = self._copy_to_device(text_lengths)
+        text_ends = F.pad(length_tensor.cumsum(0, dtype=torch.int32), (1, 0))
         token_count = int(text_lengths.sum())
-        starts = torch.repeat_interleave(ends[:-1], lengths, output_size=token_count)
-        positions = torch.arange(token_count, dtype=torch.int32, device=self.device) - starts
-        return _Packing(lengths, ends, positions, int(text_lengths.max()))
+        text_start_of_tokens = torch.repeat_interleave(
+            text_ends[:-1], length_tensor, output_size=token_count
+        )
+        token_positions = (
+            torch.arange(token_count, dtype=torch.int32, device=self.device) - text_start_of_tokens
+        )
+        return _TextBounds(length_tensor, text_ends, token_positions, int(text_lengths.max()))
 
-    def _compute_attention(self, layer: _Layer, token_vectors: Tensor, packing: _Packing) -> Tensor:
+    def _compute_attention(
+        self, layer: _Layer, token_vectors: Tensor, text_bounds: _TextBounds
+    ) -> Tensor:
         query, key, value = (
             layer.query_key_value(token_vectors)
             .view(len(token_vectors), 3, self._head_count, -1)
             .unbind(1)
         )
         if self._is_cuda and varlen_attn is not None:
-            ends, max_length = packing.ends, packing.max_length
-            attended = varlen_attn(query, key, value, ends, ends, max_length, max_length)
+            text_ends, max_text_length = text_bounds.text_ends, text_bounds.max_text_length
+            attended_vectors = varlen_attn(
+                query, key, value, text_ends, text_ends, max_text_length, max_text_length
+            )
         else:
-            attended = _compute_padded_attention(query, key, value, packing)
-        return attended.reshape(len(token_vectors), -1)
+            attended_vectors = _compute_padded_attention(query, key, value, text_bounds)
+        return attended_vectors.reshape(len(token_vectors), -1)
 
     def _copy_to_device(self, array: NDArray[Any]) -> Tensor:
         """Copy an array to the device, without waiting where the device allows it."""
@@ -192,9 +205,12 @@ class PackedEncoder:
         return _Normalisation(weight, bias, self._epsilon)
 
     def _build_layer(self, layer_prefix: str) -> _Layer:
-        roles = (f"{layer_prefix}.attention.self.{role}" for role in ("query", "key", "value"))
+        attention_prefixes = (
+            f"{layer_prefix}.attention.self.{attention_role}"
+            for attention_role in ("query", "key", "value")
+        )
         return _Layer(
-            self._build_linear(*roles),
+            self._build_linear(*attention_prefixes),
             self._build_linear(f"{layer_prefix}.attention.output.dense"),
             self._build_normalisation(f"{layer_prefix}.attention.output.LayerNorm"),
             self._build_linear(f"{layer_prefix}.intermediate.dense"),
@@ -204,17 +220,23 @@ class PackedEncoder:
 
 
 def _compute_padded_attention(
-    query: Tensor, key: Tensor, value: Tensor, packing: _Packing
+    query: Tensor, key: Tensor, value: Tensor, text_bounds: _TextBounds
 ) -> Tensor:
     """Attend within each text by filling all up to the longest; for devices without the other."""
-    token_mask = torch.arange(packing.max_length, device=query.device) < packing.lengths[:, None]
-
-    def pad_rows(packed_rows: Tensor) -> Tensor:
-        padded = packed_rows.new_zeros(*token_mask.shape, *packed_rows.shape[1:])
-        padded[token_mask] = packed_rows
-        return padded.transpose(1, 2)
-
-    attended = F.scaled_dot_product_attention(
-        pad_rows(query), pad_rows(key), pad_rows(value), attn_mask=token_mask[:, None, None, :]
+    token_mask = (
+        torch.arange(text_bounds.max_text_length, device=query.device)
+        < text_bounds.text_lengths[:, None]
     )
-    return attended.transpose(1, 2)[token_mask]
+
+    def pad_to_longest(packed_tensor: Tensor) -> Tensor:
+        padded_tensor = packed_tensor.new_zeros(*token_mask.shape, *packed_tensor.shape[1:])
+        padded_tensor[token_mask] = packed_tensor
+        return padded_tensor.transpose(1, 2)
+
+    attended_vectors = F.scaled_dot_product_attention(
+        pad_to_longest(query),
+        pad_to_longest(key),
+        pad_to_longest(value),
+        attn_mask=token_mask[:, None, None, :],
+    )
+    return attended_vectors.transpose(1, 2)[token_mask]

@@ -11,7 +11,7 @@ LEASE_SECONDS = 90.0
 """How long passages are a worker's after a sign of life."""
 SAMPLED_TEXT_COUNT = 3
 """How many texts of a batch are embedded again to compare."""
-_MIN_COSINE = {"float32": 0.9995, "int8": 0.98}
+_MIN_COSINE_BY_PRECISION = {"float32": 0.9995, "int8": 0.98}
 """What vectors of one model have in common, whatever made them; int8 differs by processor."""
 _MAX_NORM_ERROR = 1e-3
 _random_generator = random.SystemRandom()  # a worker must not foresee which texts are compared
@@ -45,29 +45,31 @@ def check_sampled_vectors(embedder: Embedder, texts: Sequence[str], matrix: Matr
     sampled_text_numbers = _random_generator.sample(
         range(len(texts)), min(SAMPLED_TEXT_COUNT, len(texts))
     )
-    sampled_text_numbers += _find_texts_with_same_vector(texts, matrix)
-    own_vectors = embedder.embed_each([texts[text_number] for text_number in sampled_text_numbers])
+    sampled_text_numbers += _choose_text_numbers_sharing_vector(texts, matrix)
+    vectors_made_here = embedder.embed_each(
+        [texts[text_number] for text_number in sampled_text_numbers]
+    )
     precision = embedder.identity.rpartition("/")[2]
-    for text_number, own_vector in zip(sampled_text_numbers, own_vectors, strict=True):
-        cosine = float(matrix[text_number] @ own_vector)
-        if cosine < _MIN_COSINE.get(precision, 0.9995):
+    for text_number, vector_made_here in zip(sampled_text_numbers, vectors_made_here, strict=True):
+        cosine = float(matrix[text_number] @ vector_made_here)
+        if cosine < _MIN_COSINE_BY_PRECISION.get(precision, 0.9995):
             raise VectorsRefused(
                 f"A vector is not that of its text: embedded here, the cosine is {cosine:.4f}"
             )
 
 
-def _find_texts_with_same_vector(texts: Sequence[str], matrix: Matrix) -> list[int]:
+def _choose_text_numbers_sharing_vector(texts: Sequence[str], matrix: Matrix) -> list[int]:
     """Return the numbers of two different texts that have the same vector, if there are any."""
-    numbers_by_vector: dict[bytes, dict[str, int]] = {}
+    text_numbers_by_vector: dict[bytes, dict[str, int]] = {}
     for text_number, text in enumerate(texts):
-        numbers_by_vector.setdefault(matrix[text_number].tobytes(), {})[text] = text_number
-    text_numbers_sharing_vector = [
-        [*numbers_by_text.values()]
-        for numbers_by_text in numbers_by_vector.values()
-        if len(numbers_by_text) > 1
+        text_numbers_by_vector.setdefault(matrix[text_number].tobytes(), {})[text] = text_number
+    text_number_groups = [
+        [*number_by_text.values()]
+        for number_by_text in text_numbers_by_vector.values()
+        if len(number_by_text) > 1
     ]
     return (
-        _random_generator.sample(_random_generator.choice(text_numbers_sharing_vector), 2)
-        if text_numbers_sharing_vector
+        _random_generator.sample(_random_generator.choice(text_number_groups), 2)
+        if text_number_groups
         else []
     )

@@ -23,7 +23,7 @@ def get_shared_embedder(settings: RoomSettings) -> WorkerAidedEmbedder:
 
     Rooms of one process share the model, but not the texts that their workers may embed.
     """
-    model_settings = (
+    embedder_arguments = (
         settings.models_folder,
         settings.embedding_model_dir,
         settings.embedding_precision,
@@ -31,25 +31,25 @@ def get_shared_embedder(settings: RoomSettings) -> WorkerAidedEmbedder:
         settings.embedding_device,
         settings.embedder,
     )
-    if model_settings not in _PLAIN_EMBEDDERS_BY_SETTINGS:
-        _PLAIN_EMBEDDERS_BY_SETTINGS[model_settings] = Embedder(*model_settings)
+    if embedder_arguments not in _PLAIN_EMBEDDERS_BY_SETTINGS:
+        _PLAIN_EMBEDDERS_BY_SETTINGS[embedder_arguments] = Embedder(*embedder_arguments)
     reranker = find_shared_reranker(settings)
-    waiting_settings = (
-        *model_settings,
+    aided_embedder_settings = (
+        *embedder_arguments,
         reranker,
         settings.data,
         reveal_secret(settings.database_url),
     )
-    if waiting_settings not in _WORKER_AIDED_EMBEDDERS_BY_SETTINGS:
-        _WORKER_AIDED_EMBEDDERS_BY_SETTINGS[waiting_settings] = WorkerAidedEmbedder(
+    if aided_embedder_settings not in _WORKER_AIDED_EMBEDDERS_BY_SETTINGS:
+        _WORKER_AIDED_EMBEDDERS_BY_SETTINGS[aided_embedder_settings] = WorkerAidedEmbedder(
             WaitingTexts(
                 open_waiting_tables(settings, create_waiting_tables),
-                _PLAIN_EMBEDDERS_BY_SETTINGS[model_settings],
-                list_stored_models=partial(list_collection_models, settings),
+                _PLAIN_EMBEDDERS_BY_SETTINGS[embedder_arguments],
+                list_stored_identities=partial(list_collection_models, settings),
             ),
             reranker,
         )
-    return _WORKER_AIDED_EMBEDDERS_BY_SETTINGS[waiting_settings]
+    return _WORKER_AIDED_EMBEDDERS_BY_SETTINGS[aided_embedder_settings]
 
 
 def find_shared_reranker(settings: RoomSettings) -> Reranker | None:
@@ -62,7 +62,7 @@ def find_shared_reranker(settings: RoomSettings) -> Reranker | None:
         return None
     # The shorter graph is that of the packaged model; an operator's own is run as it is.
     graphs_folder = None if settings.reranker else settings.models_folder
-    model_settings = (model_folder, settings.embedding_threads, graphs_folder)
-    if model_settings not in _RERANKERS_BY_SETTINGS:
-        _RERANKERS_BY_SETTINGS[model_settings] = Reranker(*model_settings)
-    return _RERANKERS_BY_SETTINGS[model_settings]
+    reranker_arguments = (model_folder, settings.embedding_threads, graphs_folder)
+    if reranker_arguments not in _RERANKERS_BY_SETTINGS:
+        _RERANKERS_BY_SETTINGS[reranker_arguments] = Reranker(*reranker_arguments)
+    return _RERANKERS_BY_SETTINGS[reranker_arguments]

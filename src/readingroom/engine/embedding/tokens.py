@@ -52,33 +52,43 @@ class RememberingTokenizer:
         """Raise `ValueError` when the tokenizer is of another kind, or its vocabulary too large."""
         tokenizer_description = json.loads(tokenizer.to_str())
         _check_tokenizer_kind(tokenizer_description)
-        special_tokens = [
-            special_token["content"] for special_token in tokenizer_description["added_tokens"]
+        special_token_texts = [
+            added_token["content"] for added_token in tokenizer_description["added_tokens"]
         ]
         self._tokenizer = tokenizer
-        self._has_special_token = re.compile("|".join(map(re.escape, special_tokens))).search
+        self._has_special_token = re.compile("|".join(map(re.escape, special_token_texts))).search
         self._ids_by_word = _TokenIdsByWord(
             tokenizer, tokenizer_description["model"], max_remembered_words
         )
-        first_id, last_id = tokenizer.encode("").ids
+        first_token_id, last_token_id = tokenizer.encode("").ids
         self._packed_first_token, self._packed_last_token = (
-            _pack_ids([first_id]),
-            _pack_ids([last_id]),
+            _pack_token_ids([first_token_id]),
+            _pack_token_ids([last_token_id]),
         )
         self._max_id_bytes = (max_tokens - 2) * 2
 
     def encode_texts(self, texts: Sequence[str]) -> TokenizedTexts:
         """Return the ids of the texts, with the tokens for beginning and end, each cut to size."""
-        packed_texts = [self._encode_text(text) for text in texts]
-        lengths = np.fromiter(map(len, packed_texts), np.int32, len(packed_texts)) // 2
-        return TokenizedTexts(np.frombuffer(bytearray().join(packed_texts), np.uint16), lengths)
+        packed_ids_of_texts = [self._encode_text(text) for text in texts]
+        token_counts = (
+            np.fromiter(map(len, packed_ids_of_texts), np.int32, len(packed_ids_of_texts)) // 2
+        )
+        return TokenizedTexts(
+            np.frombuffer(bytearray().join(packed_ids_of_texts), np.uint16), token_counts
+        )
 
     def _encode_text(self, text: str) -> bytes:
         if _REMOVED_BLANKS_PATTERN.search(text) or ("[" in text and self._has_special_token(text)):
-            packed_ids = _pack_ids(self._tokenizer.encode(text, add_special_tokens=False).ids)
+            packed_token_ids = _pack_token_ids(
+                self._tokenizer.encode(text, add_special_tokens=False).ids
+            )
         else:
-            packed_ids = b"".join(map(self._ids_by_word.__getitem__, text.split()))
-        return self._packed_first_token + packed_ids[: self._max_id_bytes] + self._packed_last_token
+            packed_token_ids = b"".join(map(self._ids_by_word.__getitem__, text.split()))
+        return (
+            self._packed_first_token
+            + packed_token_ids[: self._max_id_bytes]
+            + self._packed_last_token
+        )
 
 
 class LibraryTokenizer:
@@ -89,9 +99,13 @@ class LibraryTokenizer:
 
     def encode_texts(self, texts: Sequence[str]) -> TokenizedTexts:
         """Return the ids of the texts, as the tokenizer begins, ends and cuts them."""
-        id_lists = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
-        lengths = np.fromiter(map(len, id_lists), np.int32, len(id_lists))
-        return TokenizedTexts(np.array([*chain.from_iterable(id_lists)], np.int64), lengths)
+        token_ids_of_texts = [
+            encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))
+        ]
+        token_counts = np.fromiter(map(len, token_ids_of_texts), np.int32, len(token_ids_of_texts))
+        return TokenizedTexts(
+            np.array([*chain.from_iterable(token_ids_of_texts)], np.int64), token_counts
+        )
 
 
 class _TokenIdsByWord(dict[str, bytes]):
@@ -114,21 +128,23 @@ class _TokenIdsByWord(dict[str, bytes]):
     def __missing__(self, word: str) -> bytes:
         if len(self) >= self._max_remembered_words:
             self.clear()
-        word_parts = (
+        word_or_sign_parts = (
             _WORD_OR_SIGN_PATTERN.findall(word.lower())
             if word.isascii() and word.isprintable()
             else []
         )
-        if not word_parts:
-            packed_ids = _pack_ids(self._tokenizer.encode(word, add_special_tokens=False).ids)
-        elif word_parts == [word]:
-            packed_ids = _pack_ids(self._cut_plain_word(word))
+        if not word_or_sign_parts:
+            packed_token_ids = _pack_token_ids(
+                self._tokenizer.encode(word, add_special_tokens=False).ids
+            )
+        elif word_or_sign_parts == [word]:
+            packed_token_ids = _pack_token_ids(self._list_piece_ids(word))
         else:
-            packed_ids = b"".join(map(self.__getitem__, word_parts))
-        self[word] = packed_ids
-        return packed_ids
+            packed_token_ids = b"".join(map(self.__getitem__, word_or_sign_parts))
+        self[word] = packed_token_ids
+        return packed_token_ids
 
-    def _cut_plain_word(self, word: str) -> list[int]:
+    def _list_piece_ids(self, word: str) -> list[int]:
         """Cut a word of small letters and digits, or one other character, into known pieces.
 
         Always the longest that fits, as WordPiece does. In Python, because asking the library for
@@ -152,15 +168,18 @@ class _TokenIdsByWord(dict[str, bytes]):
         return piece_ids
 
 
-def _pack_ids(token_ids: list[int]) -> bytes:
+def _pack_token_ids(token_ids: list[int]) -> bytes:
     return np.array(token_ids, np.uint16).tobytes()
 
 
 def _check_tokenizer_kind(tokenizer_description: Mapping[str, Any]) -> None:
-    part_names = ("normalizer", "pre_tokenizer", "model")
-    part_types = [(tokenizer_description[part_name] or {}).get("type") for part_name in part_names]
-    if part_types != ["BertNormalizer", "BertPreTokenizer", "WordPiece"]:
-        raise ValueError(f"this tokenizer does not treat words one by one: {part_types}")
+    tokenizer_part_names = ("normalizer", "pre_tokenizer", "model")
+    tokenizer_part_types = [
+        (tokenizer_description[tokenizer_part_name] or {}).get("type")
+        for tokenizer_part_name in tokenizer_part_names
+    ]
+    if tokenizer_part_types != ["BertNormalizer", "BertPreTokenizer", "WordPiece"]:
+        raise ValueError(f"this tokenizer does not treat words one by one: {tokenizer_part_types}")
     if not tokenizer_description["normalizer"]["lowercase"]:
         raise ValueError("this tokenizer tells capitals from small letters")
     if len(tokenizer_description["model"]["vocab"]) > _MAX_TOKEN_ID:

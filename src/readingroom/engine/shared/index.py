@@ -87,30 +87,30 @@ class SharedIndex(CollectionIndex):
             self.collection.claim_embedding(self.embedder.identity)
             self.collection.upsert_chunks(chunks)
 
-    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+    def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
-        self.collection.update_metadata(ids, metadatas)
+        self.collection.update_metadata(chunk_ids, metadatas)
 
-    def delete_chunks(self, ids: Sequence[str]) -> None:
+    def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
-        if ids:
-            self.collection.delete_chunks(ids)
+        if chunk_ids:
+            self.collection.delete_chunks(chunk_ids)
 
-    def fetch_chunks(self, ids: Sequence[str]) -> Chunks:
+    def fetch_chunks(self, chunk_ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out."""
-        chunks_by_id = self._recent_chunks.read_through_cache(ids, self._read_chunks)
-        present_ids = [chunk_id for chunk_id in ids if chunk_id in chunks_by_id]
-        present_chunks = [chunks_by_id[chunk_id] for chunk_id in present_ids]
+        contents_by_id = self._recent_chunks.read_through_cache(chunk_ids, self._read_chunks)
+        present_ids = [chunk_id for chunk_id in chunk_ids if chunk_id in contents_by_id]
+        present_contents = [contents_by_id[chunk_id] for chunk_id in present_ids]
         return Chunks(
             present_ids,
-            [text for text, _ in present_chunks],
-            [chunk_metadata for _, chunk_metadata in present_chunks],
+            [text for text, _ in present_contents],
+            [chunk_metadata for _, chunk_metadata in present_contents],
         )
 
     def _read_chunks(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, Metadata]]:
         chunks = self.collection.read_chunks(chunk_ids)
-        texts_with_metadata = zip(chunks.texts, chunks.metadatas, strict=True)
-        return dict(zip(chunks.ids, texts_with_metadata, strict=True))
+        chunk_contents = zip(chunks.texts, chunks.metadatas, strict=True)
+        return dict(zip(chunks.ids, chunk_contents, strict=True))
 
     def get_vector_index(self) -> SharedVectors:
         """Return what finds chunks by meaning."""
@@ -148,9 +148,9 @@ class SharedIndex(CollectionIndex):
             ),
         )
 
-    def fill_from_dump(self, dump_path: Path, validate: Callable[[Chunks], object]) -> int:
+    def fill_from_dump(self, dump_path: Path, validate_chunks: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
-        return load_dumped_chunks(dump_path, self.collection, validate, DIMENSIONS)
+        return load_dumped_chunks(dump_path, self.collection, validate_chunks, DIMENSIONS)
 
     def close(self) -> None:
         """Drop the copy that this process keeps."""
@@ -164,10 +164,12 @@ class SharedIndex(CollectionIndex):
 
     def _embed_chunks_in_context(self, contexts_by_id: Mapping[str, str]) -> None:
         """Embed chunks under their contexts, unless another process is doing so."""
-        lock_key = f"embed anew {self.collection.name}"
-        with self.collection.database.hold_lock(lock_key) as is_ours:
+        lock_name = f"embed anew {self.collection.name}"
+        with self.collection.database.hold_lock(lock_name) as is_lock_held:
             chunks = (
-                self.collection.read_chunks(list(contexts_by_id)) if is_ours else Chunks([], [], [])
+                self.collection.read_chunks(list(contexts_by_id))
+                if is_lock_held
+                else Chunks([], [], [])
             )
             if not len(chunks):
                 return
@@ -179,9 +181,9 @@ class SharedIndex(CollectionIndex):
                 self.collection.replace_vectors(unchanged_chunks, (CONTEXT_FIELD,))
 
     def _embed_query(self, query: str) -> Vector:
-        vector = self.embedder.embed(query)
+        query_vector = self.embedder.embed(query)
         # Once claimed, a collection keeps its model; asked again only until then.
         if not self._is_embedding_claimed and self.collection.embedding_identity is not None:
             self.collection.claim_embedding(self.embedder.identity)
             self._is_embedding_claimed = True
-        return vector
+        return query_vector

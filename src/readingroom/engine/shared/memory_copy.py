@@ -14,7 +14,7 @@ from readingroom.core.lru import LRUCache
 from readingroom.engine.embedding.machine import return_free_memory
 from readingroom.engine.rows import RowView
 from readingroom.engine.shared.common_words import BackgroundReader, CommonWords
-from readingroom.engine.shared.postings import ChunkRows, Posting, StemPostings, WordView
+from readingroom.engine.shared.postings import Posting, RowsByChunk, StemPostings, WordView
 from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.errors import StoreUnusable
 from readingroom.storage.postgres.chunks import PostgresCollection
@@ -45,7 +45,7 @@ class _CopiedWords:
     postings_by_stem: LRUCache[str, StemPostings] = field(
         default_factory=lambda: LRUCache(_MAX_COPIED_STEMS)
     )
-    chunk_rows: ChunkRows | None = None
+    rows_by_chunk: RowsByChunk | None = None
     """Read when postings are first read: numbers of chunks cost a fraction of their ids."""
     common_words: CommonWords | None = None
     """What is read in advance; it has everything that was written up to this view."""
@@ -77,9 +77,9 @@ class MemoryCopy:
 
     def open_vectors(self) -> VectorIndex:
         """Return the vectors with everything that was committed before this call."""
-        vectors = self.vectors
-        if vectors is not None and self._collection.generation == self._copied_generation:
-            return vectors
+        vector_index = self.vectors
+        if vector_index is not None and self._collection.generation == self._copied_generation:
+            return vector_index
         with self._lock:
             return self._update_vectors()
 
@@ -91,9 +91,9 @@ class MemoryCopy:
             if copied_words is None:
                 continue  # dropped at this very moment
             postings_by_stem = {
-                stem: postings
+                stem: stem_postings
                 for stem in stems
-                if (postings := copied_words.postings_by_stem.get(stem)) is not None
+                if (stem_postings := copied_words.postings_by_stem.get(stem)) is not None
             }
             missing_stems = [stem for stem in stems if stem not in postings_by_stem]
             if not missing_stems:
@@ -133,90 +133,103 @@ class MemoryCopy:
         """Apply what was written since the last time, or read everything; the lock is held."""
         # An empty copy does not know yet how long vectors are.
         if self.vectors is not None and len(self.vectors) and self._copied_words is not None:
-            generation, touched_ids = self._collection.list_changes_since(self._copied_generation)
-            if touched_ids is not None:
-                if touched_ids:
-                    self._update_changed_vectors(self.vectors, touched_ids)
+            generation, touched_chunk_ids = self._collection.list_changes_since(
+                self._copied_generation
+            )
+            if touched_chunk_ids is not None:
+                if touched_chunk_ids:
+                    self._update_changed_vectors(self.vectors, touched_chunk_ids)
                     self._copied_words = self._update_changed_words(
-                        self.vectors, self._copied_words, touched_ids
+                        self.vectors, self._copied_words, touched_chunk_ids
                     )
                 self._copied_generation = generation
                 return self.vectors
         # Read first: what is written while the copy is made is then applied afterwards.
         generation = self._collection.generation
-        vectors = self._read_vectors(stop_event)
+        vector_index = self._read_vectors(stop_event)
         # The generation last: until then nobody takes what is there for up to date.
-        self._copied_words, self.vectors = self._start_words(vectors), vectors
+        self._copied_words, self.vectors = self._make_empty_copied_words(vector_index), vector_index
         self._copied_generation = generation
         self._collection.database.notices.subscribe(self._collection.name, self.apply_new_changes)
-        return vectors
+        return vector_index
 
-    def _start_words(self, vectors: VectorIndex) -> _CopiedWords:
+    def _make_empty_copied_words(self, vector_index: VectorIndex) -> _CopiedWords:
         """Return no postings yet; the common ones are read in the background."""
         if self._common_words_reader is not None:
             self._common_words_reader.read_again()
-        return _CopiedWords(vectors.view)
+        return _CopiedWords(vector_index.view)
 
     def _read_vectors(self, stop_event: threading.Event | None) -> VectorIndex:
-        vectors: VectorIndex | None = None
+        vector_index: VectorIndex | None = None
         for chunk_ids, page_vectors, metadatas in self._read_vector_pages():
             if stop_event is not None and stop_event.is_set():
                 raise StoreUnusable("the copy of the vectors was given up")
-            if vectors is None:
-                vectors = VectorIndex(
+            if vector_index is None:
+                vector_index = VectorIndex(
                     self._filter_fields,
                     page_vectors.shape[1],
                     self._collection.count_chunks_and_tokens()[0],
                 )
-            vectors.upsert_rows(chunk_ids, page_vectors, metadatas)
+            vector_index.upsert_rows(chunk_ids, page_vectors, metadatas)
         return_free_memory()
-        return vectors or VectorIndex(self._filter_fields)
+        return vector_index or VectorIndex(self._filter_fields)
 
-    def _update_changed_vectors(self, vectors: VectorIndex, touched_ids: Sequence[str]) -> None:
+    def _update_changed_vectors(
+        self, vector_index: VectorIndex, touched_chunk_ids: Sequence[str]
+    ) -> None:
         present_ids = set()
-        for chunk_ids, page_vectors, metadatas in self._read_vector_pages(touched_ids):
-            vectors.upsert_rows(chunk_ids, page_vectors, metadatas)
+        for chunk_ids, page_vectors, metadatas in self._read_vector_pages(touched_chunk_ids):
+            vector_index.upsert_rows(chunk_ids, page_vectors, metadatas)
             present_ids.update(chunk_ids)
-        vectors.delete_rows([chunk_id for chunk_id in touched_ids if chunk_id not in present_ids])
+        vector_index.delete_rows(
+            [chunk_id for chunk_id in touched_chunk_ids if chunk_id not in present_ids]
+        )
 
     def _update_changed_words(
-        self, vectors: VectorIndex, copied_words: _CopiedWords, touched_ids: Sequence[str]
+        self,
+        vector_index: VectorIndex,
+        copied_words: _CopiedWords,
+        touched_chunk_ids: Sequence[str],
     ) -> _CopiedWords:
         """Return the postings with the new rows of these chunks; a view hides the old ones."""
-        if len(touched_ids) > _MAX_CHUNKS_UPDATED_AT_ONCE or not vectors.view.is_continuation_of(
+        if len(
+            touched_chunk_ids
+        ) > _MAX_CHUNKS_UPDATED_AT_ONCE or not vector_index.view.keeps_row_numbers_of(
             copied_words.row_view
         ):
-            return self._start_words(vectors)
-        new_postings: dict[str, list[Posting]] = defaultdict(list)
-        new_common_postings: dict[str, list[Posting]] = defaultdict(list)
-        row_numbers = vectors.find_row_numbers(touched_ids)
-        row_by_chunk: dict[int, int] = {}
+            return self._make_empty_copied_words(vector_index)
+        new_postings_by_stem: dict[str, list[Posting]] = defaultdict(list)
+        new_common_postings_by_stem: dict[str, list[Posting]] = defaultdict(list)
+        row_number_by_chunk_id = vector_index.find_row_numbers(touched_chunk_ids)
+        new_row_by_chunk: dict[int, int] = {}
         common_words = copied_words.common_words
-        has_words = bool(len(copied_words.postings_by_stem)) or common_words is not None
-        if has_words:
+        has_copied_words = bool(len(copied_words.postings_by_stem)) or common_words is not None
+        if has_copied_words:
             for chunk_id, chunk_number, encoded_words, token_count in self._read_words(
-                list(row_numbers)
+                list(row_number_by_chunk_id)
             ):
-                row_by_chunk[chunk_number] = row_numbers[chunk_id]
+                new_row_by_chunk[chunk_number] = row_number_by_chunk_id[chunk_id]
                 for stem, occurrence_count in decode_words(encoded_words):
-                    posting = (row_numbers[chunk_id], occurrence_count, token_count)
-                    new_postings[stem].append(posting)
+                    posting = (row_number_by_chunk_id[chunk_id], occurrence_count, token_count)
+                    new_postings_by_stem[stem].append(posting)
                     # Of a chunk that comes later by number, this row is read then.
                     if common_words and chunk_number <= common_words.last_chunk_number:
-                        new_common_postings[stem].append(posting)
-        for stem, postings in new_postings.items():
+                        new_common_postings_by_stem[stem].append(posting)
+        for stem, postings in new_postings_by_stem.items():
             stem_postings = copied_words.postings_by_stem.get(stem)
             if stem_postings is not None:
                 stem_postings.append_postings(postings)
         if common_words is not None:
-            for stem, postings in new_common_postings.items():
+            for stem, postings in new_common_postings_by_stem.items():
                 common_words.append_postings(stem, postings)
-        chunk_rows = copied_words.chunk_rows
+        rows_by_chunk = copied_words.rows_by_chunk
         return _CopiedWords(
-            vectors.view,
+            vector_index.view,
             copied_words.postings_by_stem,
             # Without postings the numbers of these chunks were not read.
-            chunk_rows.replace_rows(row_by_chunk) if chunk_rows and has_words else None,
+            rows_by_chunk.replace_rows(new_row_by_chunk)
+            if rows_by_chunk and has_copied_words
+            else None,
             common_words,
         )
 
@@ -240,47 +253,47 @@ class MemoryCopy:
             missing_stems = [
                 stem for stem in stems if copied_words.postings_by_stem.get(stem) is None
             ]
-            chunk_rows = self._open_chunk_rows(self.vectors, copied_words)
-            for stem, postings in self._read_postings(chunk_rows, missing_stems):
-                copied_words.postings_by_stem.put(stem, postings)
+            rows_by_chunk = self._get_rows_by_chunk(self.vectors, copied_words)
+            for stem, stem_postings in self._read_postings(rows_by_chunk, missing_stems):
+                copied_words.postings_by_stem.put(stem, stem_postings)
 
     def _read_common_words(self, stop_event: threading.Event) -> None:
         """Read the postings of the commonest stems, in turns with searches."""
         common_words = self._start_common_words(stop_event)
         while common_words is not None and not (common_words.is_complete or stop_event.is_set()):
-            started_at = time.monotonic()
+            start_time = time.monotonic()
             with self._lock:
                 if self.vectors is None or self._copied_words is None:
                     return
                 if self._copied_words.common_words is not common_words:
                     return  # dropped, and wanted again
                 self._read_some_common_words(self.vectors, self._copied_words, common_words)
-            stop_event.wait(time.monotonic() - started_at)
+            stop_event.wait(time.monotonic() - start_time)
         return_free_memory()
 
     def _start_common_words(self, stop_event: threading.Event) -> CommonWords | None:
-        chunk_counts = self._collection.list_common_stems(_MAX_COMMON_STEMS)
+        chunk_count_by_stem = self._collection.list_common_stems(_MAX_COMMON_STEMS)
         with self._lock:
             if self.vectors is None and not self._reads_vectors_in_advance:
                 return None
-            vectors = self._update_vectors(stop_event)
+            vector_index = self._update_vectors(stop_event)
             if (
                 self._copied_words is None
                 or self._copied_words.common_words is not None
-                or not chunk_counts
+                or not chunk_count_by_stem
             ):
                 return None
-            self._open_chunk_rows(vectors, self._copied_words)
-            self._copied_words.common_words = CommonWords(chunk_counts)
+            self._get_rows_by_chunk(vector_index, self._copied_words)
+            self._copied_words.common_words = CommonWords(chunk_count_by_stem)
             return self._copied_words.common_words
 
     def _read_some_common_words(
-        self, vectors: VectorIndex, copied_words: _CopiedWords, common_words: CommonWords
+        self, vector_index: VectorIndex, copied_words: _CopiedWords, common_words: CommonWords
     ) -> None:
         if common_words.has_all_chunks:
-            for stem, postings in common_words.take_postings(_STEMS_PER_TURN):
+            for stem, stem_postings in common_words.take_postings(_STEMS_PER_TURN):
                 if copied_words.postings_by_stem.get(stem) is None:
-                    copied_words.postings_by_stem.put(stem, postings)
+                    copied_words.postings_by_stem.put(stem, stem_postings)
             return
         try:
             with self._collection.lend_search_connection() as connection:
@@ -292,38 +305,42 @@ class MemoryCopy:
                     )
                 )
             if word_rows:
-                common_words.add_chunks(word_rows, self._open_chunk_rows(vectors, copied_words))
+                common_words.add_chunks(
+                    word_rows, self._get_rows_by_chunk(vector_index, copied_words)
+                )
             else:
-                common_words.end_chunks()
+                common_words.mark_all_chunks_added()
         except BaseException:
             copied_words.common_words = None
             raise
 
-    def _open_chunk_rows(self, vectors: VectorIndex, copied_words: _CopiedWords) -> ChunkRows:
-        if copied_words.chunk_rows is None:
-            copied_words.chunk_rows = self._read_chunk_rows(vectors)
-        return copied_words.chunk_rows
+    def _get_rows_by_chunk(
+        self, vector_index: VectorIndex, copied_words: _CopiedWords
+    ) -> RowsByChunk:
+        if copied_words.rows_by_chunk is None:
+            copied_words.rows_by_chunk = self._read_rows_by_chunk(vector_index)
+        return copied_words.rows_by_chunk
 
-    def _read_chunk_rows(self, vectors: VectorIndex) -> ChunkRows:
+    def _read_rows_by_chunk(self, vector_index: VectorIndex) -> RowsByChunk:
         with self._collection.lend_search_connection() as connection:
-            ((chunk_ids, number_bytes),) = connection.iterate_tuples(
+            ((chunk_ids, chunk_number_bytes),) = connection.iterate_tuples(
                 "SELECT array_agg(id), string_agg(int8send(chunk_number), '') "
                 f"FROM {self._collection.chunks_table}"
             )
-        return ChunkRows(
-            np.frombuffer(number_bytes or b"", ">i8").astype(np.int64),
-            vectors.list_row_numbers(chunk_ids or []),
+        return RowsByChunk(
+            np.frombuffer(chunk_number_bytes or b"", ">i8").astype(np.int64),
+            vector_index.list_row_numbers(chunk_ids or []),
         )
 
     def _read_postings(
-        self, chunk_rows: ChunkRows, stems: Sequence[str]
+        self, rows_by_chunk: RowsByChunk, stems: Sequence[str]
     ) -> Iterator[tuple[str, StemPostings]]:
         if not stems:
             return
         with self._collection.lend_search_connection() as connection:
             # A stem is one row: of a common word, hundreds of thousands would cost more than
             # finding them. The three are in the same order, which is that of the rows inside.
-            stem_rows = list(
+            posting_rows = list(
                 connection.iterate_tuples(
                     "SELECT place, number_bytes, occurrence_bytes, token_bytes FROM "
                     "unnest(?::text[]::tsquery[]) WITH ORDINALITY AS asked (query, place), "
@@ -336,34 +353,43 @@ class MemoryCopy:
                     (list(map(quote_lexeme, stems)),),
                 )
             )
-        for place, number_bytes, occurrence_bytes, token_bytes in stem_rows:
+        for (
+            stem_number,
+            chunk_number_bytes,
+            occurrence_count_bytes,
+            token_count_bytes,
+        ) in posting_rows:
             yield (
-                stems[place - 1],
+                stems[stem_number - 1],
                 StemPostings.make_from_columns(
                     # As in `CommonWords`, a chunk may have no row yet.
-                    chunk_rows.find_rows(
-                        np.frombuffer(number_bytes or b"", ">i8").astype(np.int64)
+                    rows_by_chunk.find_row_numbers(
+                        np.frombuffer(chunk_number_bytes or b"", ">i8").astype(np.int64)
                     ),
-                    np.frombuffer(occurrence_bytes or b"", ">i4"),
-                    np.frombuffer(token_bytes or b"", ">i4"),
+                    np.frombuffer(occurrence_count_bytes or b"", ">i4"),
+                    np.frombuffer(token_count_bytes or b"", ">i4"),
                 ),
             )
 
     def _read_vector_pages(
-        self, ids: Sequence[str] | None = None
+        self, chunk_ids: Sequence[str] | None = None
     ) -> Iterator[tuple[list[str], Any, list[Metadata]]]:
         column_field_names = self._collection.column_field_names
         field_columns_sql = "".join(f", field_{field_name}" for field_name in column_field_names)
-        last_id = ""
+        last_chunk_id = ""
         while True:
             with self._collection.lend_search_connection() as connection:
                 vector_rows = list(
                     connection.iterate_tuples(
                         f"SELECT id, embedding{field_columns_sql} "
                         f"FROM {self._collection.vectors_table} "
-                        f"WHERE id > ? {'AND id = ANY(?)' if ids is not None else ''} "
+                        f"WHERE id > ? {'AND id = ANY(?)' if chunk_ids is not None else ''} "
                         "ORDER BY id LIMIT ?",
-                        (last_id, *([list(ids)] if ids is not None else []), _ROWS_PER_PAGE),
+                        (
+                            last_chunk_id,
+                            *([list(chunk_ids)] if chunk_ids is not None else []),
+                            _ROWS_PER_PAGE,
+                        ),
                     )
                 )
             if vector_rows:
@@ -384,4 +410,4 @@ class MemoryCopy:
                 )
             if len(vector_rows) < _ROWS_PER_PAGE:
                 return
-            last_id = vector_rows[-1][0]
+            last_chunk_id = vector_rows[-1][0]

@@ -35,8 +35,8 @@ class StemPostings:
         """Return the postings of rows in any order; one whose number is below 0 is left out."""
         stem_postings = cls()
         has_row_mask = row_numbers >= 0
-        stem_postings.append_packed(
-            pack_columns(
+        stem_postings.append_packed_postings(
+            pack_postings(
                 row_numbers[has_row_mask],
                 occurrence_counts[has_row_mask],
                 token_counts[has_row_mask],
@@ -48,19 +48,21 @@ class StemPostings:
     def append_postings(self, postings: Sequence[Posting]) -> None:
         """Add rows, all of which come after those that are there."""
         # Column by column, which takes a fraction of converting tuples.
-        packed_postings = pack_columns(*zip(*postings, strict=True))
-        self.append_packed(packed_postings[np.argsort(packed_postings["row"])])
+        packed_postings = pack_postings(*zip(*postings, strict=True))
+        self.append_packed_postings(packed_postings[np.argsort(packed_postings["row"])])
 
-    def append_packed(self, packed_postings: "NDArray[np.void]") -> None:
-        """Add rows as `pack_columns` returns them; call `sort_rows` unless in order."""
-        new_count = self._posting_count + len(packed_postings)
-        if new_count > len(self._postings):
+    def append_packed_postings(self, packed_postings: "NDArray[np.void]") -> None:
+        """Add rows as `pack_postings` returns them; call `sort_rows` unless in order."""
+        new_posting_count = self._posting_count + len(packed_postings)
+        if new_posting_count > len(self._postings):
             # By half at least, so that many small writes do not copy everything each time.
-            larger_array = np.zeros(max(new_count, self._posting_count * 3 // 2), _POSTING_TYPE)
+            larger_array = np.zeros(
+                max(new_posting_count, self._posting_count * 3 // 2), _POSTING_TYPE
+            )
             larger_array[: self._posting_count] = self._postings[: self._posting_count]
             self._postings = larger_array
-        self._postings[self._posting_count : new_count] = packed_postings
-        self._posting_count = new_count
+        self._postings[self._posting_count : new_posting_count] = packed_postings
+        self._posting_count = new_posting_count
 
     def sort_rows(self) -> None:
         """Put the rows in order, before anybody reads them."""
@@ -68,17 +70,17 @@ class StemPostings:
         if (postings["row"][1:] < postings["row"][:-1]).any():
             self._postings = postings[np.argsort(postings["row"])]
 
-    def read_before(self, row_limit: int) -> "NDArray[np.void]":
+    def read_rows_before(self, row_limit: int) -> "NDArray[np.void]":
         """Return the postings of the first `row_limit` rows; a writer may be adding others."""
         # The count is read first: `append` raises it after the postings are in place.
-        count = self._posting_count
-        postings = self._postings[:count]
-        if count and postings["row"][-1] >= row_limit:
+        posting_count = self._posting_count
+        postings = self._postings[:posting_count]
+        if posting_count and postings["row"][-1] >= row_limit:
             return postings[: np.searchsorted(postings["row"], row_limit)]
         return postings
 
 
-def pack_columns(
+def pack_postings(
     row_numbers: ArrayLike, occurrence_counts: ArrayLike, token_counts: ArrayLike
 ) -> "NDArray[np.void]":
     """Return postings as they are kept, in the order they have."""
@@ -89,34 +91,38 @@ def pack_columns(
     return packed_postings
 
 
-class ChunkRows:
+class RowsByChunk:
     """The row of each chunk, by the number that the database has given the chunk."""
 
     def __init__(
         self, chunk_numbers: "NDArray[np.int64]", row_numbers: "NDArray[np.int64]"
     ) -> None:
-        number_order = np.argsort(chunk_numbers, kind="stable")
-        self._chunk_numbers = chunk_numbers[number_order]
-        self._row_numbers = row_numbers[number_order]
+        ascending_order = np.argsort(chunk_numbers, kind="stable")
+        self._chunk_numbers = chunk_numbers[ascending_order]
+        self._row_numbers = row_numbers[ascending_order]
 
-    def find_rows(self, chunk_numbers: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    def find_row_numbers(self, chunk_numbers: "NDArray[np.int64]") -> "NDArray[np.int64]":
         """Return the row of each chunk, -1 of an unknown one."""
         if not len(self._chunk_numbers):
             return np.full(len(chunk_numbers), -1)
-        places = np.searchsorted(self._chunk_numbers, chunk_numbers)
-        places[places == len(self._chunk_numbers)] = 0
-        return np.where(self._chunk_numbers[places] == chunk_numbers, self._row_numbers[places], -1)
+        insertion_indexes = np.searchsorted(self._chunk_numbers, chunk_numbers)
+        insertion_indexes[insertion_indexes == len(self._chunk_numbers)] = 0
+        return np.where(
+            self._chunk_numbers[insertion_indexes] == chunk_numbers,
+            self._row_numbers[insertion_indexes],
+            -1,
+        )
 
-    def replace_rows(self, row_by_chunk: Mapping[int, int]) -> "ChunkRows":
+    def replace_rows(self, new_row_by_chunk: Mapping[int, int]) -> "RowsByChunk":
         """Return the same with other rows for these chunks, which may be new."""
-        if not row_by_chunk:
+        if not new_row_by_chunk:
             return self
-        new_numbers = np.fromiter(row_by_chunk.keys(), np.int64, len(row_by_chunk))
-        new_rows = np.fromiter(row_by_chunk.values(), np.int64, len(row_by_chunk))
-        is_kept = ~np.isin(self._chunk_numbers, new_numbers)
-        return ChunkRows(
-            np.concatenate([self._chunk_numbers[is_kept], new_numbers]),
-            np.concatenate([self._row_numbers[is_kept], new_rows]),
+        new_chunk_numbers = np.fromiter(new_row_by_chunk.keys(), np.int64, len(new_row_by_chunk))
+        new_row_numbers = np.fromiter(new_row_by_chunk.values(), np.int64, len(new_row_by_chunk))
+        kept_mask = ~np.isin(self._chunk_numbers, new_chunk_numbers)
+        return RowsByChunk(
+            np.concatenate([self._chunk_numbers[kept_mask], new_chunk_numbers]),
+            np.concatenate([self._row_numbers[kept_mask], new_row_numbers]),
         )
 
 
@@ -130,7 +136,7 @@ class WordView:
     def rank_rows(
         self,
         rarity_by_stem: Mapping[str, float],
-        average_tokens: float,
+        average_token_count: float,
         conditions: Sequence[Condition],
         k: int,
     ) -> list[LexicalHit]:
@@ -139,24 +145,29 @@ class WordView:
         `rarity_by_stem` has the stems of the question, each with how much it counts.
         """
         passing_mask = np.zeros(self.row_view.row_count, bool)
-        passing_mask[self.row_view.find_rows(conditions)] = True
+        passing_mask[self.row_view.find_matching_row_numbers(conditions)] = True
         scores = np.zeros(self.row_view.row_count)
         for stem, rarity in rarity_by_stem.items():
-            postings = self.postings_by_stem[stem].read_before(self.row_view.row_count)
+            postings = self.postings_by_stem[stem].read_rows_before(self.row_view.row_count)
             postings = postings[passing_mask[postings["row"]]]
-            occurrences = postings["occurrences"].astype(float)
-            length_norms = _BM25_K1 * (1 - _BM25_B + _BM25_B * postings["tokens"] / average_tokens)
+            occurrence_counts = postings["occurrences"].astype(float)
+            length_norms = _BM25_K1 * (
+                1 - _BM25_B + _BM25_B * postings["tokens"] / average_token_count
+            )
             scores[postings["row"]] += (
-                rarity * occurrences * (_BM25_K1 + 1) / (occurrences + length_norms)
+                rarity * occurrence_counts * (_BM25_K1 + 1) / (occurrence_counts + length_norms)
             )
         return self._list_best_hits(scores, k)
 
     def _list_best_hits(self, scores: "NDArray[np.float64]", k: int) -> list[LexicalHit]:
-        matching_rows = np.flatnonzero(scores)
-        if len(matching_rows) > k:
-            matching_scores = scores[matching_rows].astype(np.float32)
+        matching_row_numbers = np.flatnonzero(scores)
+        if len(matching_row_numbers) > k:
+            matching_scores = scores[matching_row_numbers].astype(np.float32)
             kth_score = np.partition(matching_scores, -k)[-k]
             # With all that equal the k-th: their ids decide.
-            matching_rows = matching_rows[matching_scores >= kth_score]
-        hits = [LexicalHit(self.row_view.ids[row], float(scores[row])) for row in matching_rows]
+            matching_row_numbers = matching_row_numbers[matching_scores >= kth_score]
+        hits = [
+            LexicalHit(self.row_view.ids[row_number], float(scores[row_number]))
+            for row_number in matching_row_numbers
+        ]
         return sort_hits(hits)[:k]

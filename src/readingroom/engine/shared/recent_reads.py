@@ -6,12 +6,12 @@ from typing import Generic, TypeVar
 from readingroom.core.lru import LRUCache
 from readingroom.storage.postgres.chunks import PostgresCollection
 
-ChunkRead = TypeVar("ChunkRead")
+ChunkReadT = TypeVar("ChunkReadT")
 
 _MAX_RECENT_READS = 4_096  # with their vectors about 14 MB
 
 
-class RecentReads(Generic[ChunkRead]):
+class RecentReads(Generic[ChunkReadT]):
     """What was read of chunks at one generation of their collection, and is forgotten at the next.
 
     The same passages answer again and again.
@@ -19,14 +19,14 @@ class RecentReads(Generic[ChunkRead]):
 
     def __init__(self, collection: PostgresCollection) -> None:
         self._collection = collection
-        self._generation_and_cache: tuple[int, LRUCache[str, ChunkRead]] = (
+        self._generation_and_cache: tuple[int, LRUCache[str, ChunkReadT]] = (
             -1,
             LRUCache(_MAX_RECENT_READS),
         )
 
     def read_through_cache(
-        self, chunk_ids: Sequence[str], read_chunks: Callable[[list[str]], Mapping[str, ChunkRead]]
-    ) -> dict[str, ChunkRead]:
+        self, chunk_ids: Sequence[str], read_chunks: Callable[[list[str]], Mapping[str, ChunkReadT]]
+    ) -> dict[str, ChunkReadT]:
         """Return what is known of these chunks; `read_chunks` reads what is not known yet."""
         if self._collection.database.is_in_transaction:
             return dict(read_chunks(list(chunk_ids)))
@@ -34,13 +34,17 @@ class RecentReads(Generic[ChunkRead]):
         generation = self._collection.generation
         if self._generation_and_cache[0] != generation:
             self._generation_and_cache = (generation, LRUCache(_MAX_RECENT_READS))
-        known_generation, cache = self._generation_and_cache
-        if known_generation != generation:
+        cached_generation, cache = self._generation_and_cache
+        if cached_generation != generation:
             return dict(read_chunks(list(chunk_ids)))
-        reads_by_id = {id: read for id in chunk_ids if (read := cache.get(id)) is not None}
-        missing_ids = [chunk_id for chunk_id in chunk_ids if chunk_id not in reads_by_id]
+        chunk_reads_by_id = {
+            chunk_id: chunk_read
+            for chunk_id in chunk_ids
+            if (chunk_read := cache.get(chunk_id)) is not None
+        }
+        missing_ids = [chunk_id for chunk_id in chunk_ids if chunk_id not in chunk_reads_by_id]
         if missing_ids:
             for chunk_id, chunk_read in read_chunks(missing_ids).items():
-                reads_by_id[chunk_id] = chunk_read
+                chunk_reads_by_id[chunk_id] = chunk_read
                 cache.put(chunk_id, chunk_read)
-        return reads_by_id
+        return chunk_reads_by_id

@@ -59,70 +59,77 @@ class SharedWords(SharedSearchParts):
         if not k or not total_chunk_count:
             return []
         ranked_stems = self._find_ranked_stems(parsed_query, total_chunk_count)
-        average_tokens = total_token_count / total_chunk_count
+        average_token_count = total_token_count / total_chunk_count
         if parsed_query.phrases:
-            phrases = [
+            phrase_tsqueries = [
                 format_phrase(get_shared_stemmer().stem_all_words(phrase))
                 for phrase in parsed_query.phrases
             ]
             return self._rank_chunks(
-                " | ".join(phrases), ranked_stems, average_tokens, conditions, k
+                " | ".join(phrase_tsqueries), ranked_stems, average_token_count, conditions, k
             )
         if not ranked_stems:
             return []
         if self._memory_copy.is_usable:
-            return self._memory_copy.open_words([stem.stem for stem in ranked_stems]).rank_rows(
-                {stem.stem: stem.rarity for stem in ranked_stems},
-                max(average_tokens, 1e-9),
+            return self._memory_copy.open_words(
+                [ranked_stem.stem for ranked_stem in ranked_stems]
+            ).rank_rows(
+                {ranked_stem.stem: ranked_stem.rarity for ranked_stem in ranked_stems},
+                max(average_token_count, 1e-9),
                 self._filter_fields.parse_filter(where),
                 k,
             )
-        passing_count = self._filters.count_passing_chunks(where)
-        passing_share = min(1.0, passing_count / total_chunk_count)
-        row_cost = _READING_COST_SHARE + (1 - _READING_COST_SHARE) * passing_share
+        passing_chunk_count = self._filters.count_passing_chunks(where)
+        passing_share = min(1.0, passing_chunk_count / total_chunk_count)
+        cost_per_row = _READING_COST_SHARE + (1 - _READING_COST_SHARE) * passing_share
         if (
-            passing_count <= MAX_SCANNED_ROWS
-            or sum(stem.chunk_count for stem in ranked_stems) * row_cost <= MAX_RANKED_ROWS
+            passing_chunk_count <= MAX_SCANNED_ROWS
+            or sum(ranked_stem.chunk_count for ranked_stem in ranked_stems) * cost_per_row
+            <= MAX_RANKED_ROWS
         ):
             return self._rank_chunks(
-                _make_any_stem_tsquery(ranked_stems), ranked_stems, average_tokens, conditions, k
+                _make_any_stem_tsquery(ranked_stems),
+                ranked_stems,
+                average_token_count,
+                conditions,
+                k,
             )
-        return self._rank_candidates(ranked_stems, average_tokens, conditions, k, row_cost)
+        return self._rank_candidates(ranked_stems, average_token_count, conditions, k, cost_per_row)
 
     def _rank_candidates(
         self,
         ranked_stems: Sequence[_RankedStem],
-        average_tokens: float,
+        average_token_count: float,
         conditions: SqlConditions,
         k: int,
-        row_cost: float,
+        cost_per_row: float,
     ) -> list[LexicalHit]:
         """Rank by all stems what the rarest of them find; search the next where that is little."""
-        candidate_limit = max(_MAX_CANDIDATE_CHUNKS, 3 * k)
-        hits: dict[str, LexicalHit] = {}
+        max_candidate_count = max(_MAX_CANDIDATE_CHUNKS, 3 * k)
+        hits_by_id: dict[str, LexicalHit] = {}
         stem_group: list[_RankedStem] = []
-        for stem_place, stem in enumerate(ranked_stems):
-            stem_group.append(stem)
-            group_cost = sum(grouped_stem.chunk_count for grouped_stem in stem_group) * row_cost
-            next_cost = (
-                ranked_stems[stem_place + 1].chunk_count * row_cost
-                if stem_place + 1 < len(ranked_stems)
+        for stem_index, ranked_stem in enumerate(ranked_stems):
+            stem_group.append(ranked_stem)
+            group_cost = sum(grouped_stem.chunk_count for grouped_stem in stem_group) * cost_per_row
+            next_stem_cost = (
+                ranked_stems[stem_index + 1].chunk_count * cost_per_row
+                if stem_index + 1 < len(ranked_stems)
                 else 0
             )
-            if next_cost and group_cost + next_cost <= MAX_RANKED_ROWS:
+            if next_stem_cost and group_cost + next_stem_cost <= MAX_RANKED_ROWS:
                 continue
             group_hits = self._rank_chunks(
                 _make_any_stem_tsquery(stem_group),
                 ranked_stems,
-                average_tokens,
+                average_token_count,
                 conditions,
-                candidate_limit,
+                max_candidate_count,
             )
-            hits |= {hit.id: hit for hit in group_hits}
-            if len(hits) >= candidate_limit // 3:
+            hits_by_id |= {hit.id: hit for hit in group_hits}
+            if len(hits_by_id) >= max_candidate_count // 3:
                 break
             stem_group = []
-        return sort_hits(hits.values())[:k]
+        return sort_hits(hits_by_id.values())[:k]
 
     def _find_ranked_stems(
         self, parsed_query: LexicalQuery, total_chunk_count: int
@@ -154,12 +161,12 @@ class SharedWords(SharedSearchParts):
         self,
         tsquery: str,
         ranked_stems: Sequence[_RankedStem],
-        average_tokens: float,
+        average_token_count: float,
         conditions: SqlConditions,
         max_hit_count: int,
     ) -> list[LexicalHit]:
         """Return the best chunks that match a tsquery, ranked by all stems."""
-        clauses, clause_values = conditions
+        sql_clauses, clause_values = conditions
         chunks_table = self._collection.chunks_table
         count_columns_sql = ", ".join(
             f"{OCCURRENCES_SQL} AS count_{stem_number}" for stem_number in range(len(ranked_stems))
@@ -175,21 +182,21 @@ class SharedWords(SharedSearchParts):
                 f"{_BM25_K1} * ({1 - _BM25_B} + {_BM25_B} * tokens / ?) AS relative_length"
                 f"{', ' + count_columns_sql if count_columns_sql else ''} FROM {chunks_table} "
                 "WHERE words @@ ?::tsquery "
-                f"{''.join(f'AND {clause} ' for clause in clauses)} OFFSET 0) AS matching) "
+                f"{''.join(f'AND {clause} ' for clause in sql_clauses)} OFFSET 0) AS matching) "
                 "AS scored ORDER BY score::float4 DESC, id LIMIT ?",
                 (
                     # As values, so that the statement is the same for so many stems.
-                    *(stem.rarity for stem in ranked_stems),
-                    max(average_tokens, 1e-9),
-                    *(quote_lexeme(stem.stem) for stem in ranked_stems),
+                    *(ranked_stem.rarity for ranked_stem in ranked_stems),
+                    max(average_token_count, 1e-9),
+                    *(quote_lexeme(ranked_stem.stem) for ranked_stem in ranked_stems),
                     tsquery,
                     *clause_values,
                     max_hit_count,
                 ),
-                plan_anew=bool(clauses),
+                plan_anew=bool(sql_clauses),
             ).fetchall()
         return [LexicalHit(hit_row[0], float(hit_row[1])) for hit_row in hit_rows]
 
 
 def _make_any_stem_tsquery(ranked_stems: Sequence[_RankedStem]) -> str:
-    return " | ".join(quote_lexeme(stem.stem) for stem in ranked_stems)
+    return " | ".join(quote_lexeme(ranked_stem.stem) for ranked_stem in ranked_stems)

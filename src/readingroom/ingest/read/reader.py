@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from readingroom.core.imports import import_reference
 from readingroom.core.progress import ReportProgressSync
-from readingroom.engine.chunking import Span, find_page_numbers, split
+from readingroom.engine.chunking import Span, find_page_numbers, split_into_spans
 from readingroom.ingest.document import (
     Chunk,
     Document,
@@ -448,7 +448,7 @@ def _make_chunks(
     for section_start_offset, section_end_offset, document_section in _iterate_section_spans(
         len(text_flow.text), document_sections
     ):
-        for chunk_span in split(text_flow.text[section_start_offset:section_end_offset]):
+        for chunk_span in split_into_spans(text_flow.text[section_start_offset:section_end_offset]):
             chunk_span = Span(
                 section_start_offset + chunk_span.start_offset,
                 section_start_offset + chunk_span.end_offset,

@@ -48,8 +48,8 @@ class SharedTransaction:
     def commit(self) -> None:
         """Run what was left for the end, in an order that is the same for everybody, and commit."""
         # Rows that every writer changes are locked last, and always in the same order.
-        for _, finish in sorted(self.commit_callbacks_by_key.items()):
-            finish(self.connection)
+        for _, commit_callback in sorted(self.commit_callbacks_by_key.items()):
+            commit_callback(self.connection)
         # After a statement that failed, COMMIT rolls back and raises nothing.
         if self.connection.execute("COMMIT").statusmessage != "COMMIT":
             raise DatabaseFailed("A statement of the transaction failed, so nothing was written")
@@ -187,9 +187,9 @@ class PostgresDatabase:
     async def hold_lock_async(self, lock_key: str) -> AsyncIterator[bool]:
         """As `hold_lock`, for a coroutine."""
         held_lock = self.hold_lock(lock_key)
-        is_ours = await anyio.to_thread.run_sync(held_lock.__enter__)
+        is_lock_held = await anyio.to_thread.run_sync(held_lock.__enter__)
         try:
-            yield is_ours
+            yield is_lock_held
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(held_lock.__exit__, None, None, None)
@@ -204,13 +204,13 @@ class PostgresDatabase:
         # Without one it goes on: whoever has them all may wait for this.
         has_slot = self._connection_slots.acquire(timeout=_CONNECTION_WAIT_SECONDS)
         try:
-            closing_count = self._closing_count
+            closing_count_before = self._closing_count
             connection = self._take_idle_connection() or self._connect(self.url)
             try:
                 yield connection
             finally:
                 # One that was lent while the others were closed comes back too late for that.
-                if connection.is_usable and closing_count == self._closing_count:
+                if connection.is_usable and closing_count_before == self._closing_count:
                     self._idle_connections.append(connection)
                 else:
                     connection.close()

@@ -299,12 +299,17 @@ class PostgresConnection:
 def _translate_placeholders(sql: str) -> str:
     """Return a statement with psycopg's `%s` for each `?` that stands outside quotation marks."""
     return _LITERAL_OR_PLACEHOLDER_PATTERN.sub(
-        lambda match: "%s" if match[0] == "?" else match[0], sql.replace("%", "%%")
+        lambda literal_or_placeholder: (
+            "%s" if literal_or_placeholder[0] == "?" else literal_or_placeholder[0]
+        ),
+        sql.replace("%", "%%"),
     )
 
 
 def _make_named_rows(cursor: Any) -> Callable[[Sequence[Any]], NamedRow]:
-    return _make_row_class(tuple(column.name for column in cursor.description or ()))
+    return _make_row_class(
+        tuple(column_description.name for column_description in cursor.description or ())
+    )
 
 
 @lru_cache(maxsize=500)

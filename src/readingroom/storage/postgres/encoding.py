@@ -29,14 +29,15 @@ _MAX_WORD_POSITION = 16_383
 _MAX_POSITIONS_PER_WORD = 255
 _MAX_STEM_CHARS = 500  # of up to four bytes each
 # What follows a stem at each position; `A` is the highest weight.
-_POSITION_TEXTS = [f":{position}A" for position in range(1, _MAX_POSITIONS_PER_WORD + 1)]
-_NO_WORDS = struct.pack(">i", 0)
-_NO_WORDS_FIELD = struct.pack(">i", len(_NO_WORDS)) + _NO_WORDS
+_POSITION_TEXTS = [f":{word_position}A" for word_position in range(1, _MAX_POSITIONS_PER_WORD + 1)]
+_EMPTY_TSVECTOR = struct.pack(">i", 0)
+_EMPTY_TSVECTOR_FIELD = struct.pack(">i", len(_EMPTY_TSVECTOR)) + _EMPTY_TSVECTOR
 # The highest weight, for which the rank of a stem tells how often it stands there.
 _HIGHEST_WEIGHT = 0xC000
 # Between a stem and its positions stand a zero and how many there are: by their bytes, two each.
 _ENCODED_COUNT_BY_BYTE_COUNT = [
-    struct.pack(">xH", byte_count // 2) for byte_count in range(2 * _MAX_POSITIONS_PER_WORD + 1)
+    struct.pack(">xH", positions_byte_count // 2)
+    for positions_byte_count in range(2 * _MAX_POSITIONS_PER_WORD + 1)
 ]
 _ROWS_PER_BLOCK = 200
 _MAX_FOUND_STEM_BYTES = 16
@@ -151,7 +152,7 @@ def _encode_field(field_bytes: bytes | None) -> bytes:
 def _encode_words(stems: Stems) -> bytes:
     """Return a tsvector: each stem with the positions that it stands at."""
     if not stems:
-        return _NO_WORDS
+        return _EMPTY_TSVECTOR
     stored_stems = stems if max(map(len, stems)) < _MAX_STEM_CHARS else list(map(cut_stem, stems))
     encoded_positions = _encode_positions()
     position_bytes_by_stem: dict[str, bytes] = {}
@@ -203,13 +204,13 @@ class StemFinder:
     def __init__(self, stems: Iterable[str]) -> None:
         short_stems = [stem for stem in stems if 0 < len(stem.encode()) <= _MAX_FOUND_STEM_BYTES]
         encoded_stems = np.array([stem.encode() for stem in short_stems], "S16")
-        keys = encoded_stems.view("<u8").astype(np.uint64).reshape(-1, 2)
+        number_pairs = encoded_stems.view("<u8").astype(np.uint64).reshape(-1, 2)
         # Of stems with the same hash only one would be found; the others are left out.
-        self._hashes, stem_places = np.unique(
-            _hash_stems(keys[:, 0], keys[:, 1]), return_index=True
+        self._hashes, stem_indexes = np.unique(
+            _hash_stems(number_pairs[:, 0], number_pairs[:, 1]), return_index=True
         )
-        self._first_eight_bytes, self._next_eight_bytes = keys[stem_places].T.copy()
-        self.stems = tuple(short_stems[stem_place] for stem_place in stem_places)
+        self._first_eight_bytes, self._next_eight_bytes = number_pairs[stem_indexes].T.copy()
+        self.stems = tuple(short_stems[stem_index] for stem_index in stem_indexes)
         """Those that are looked for."""
 
     def find_stems(
@@ -220,38 +221,50 @@ class StemFinder:
         The tsvectors are as PostgreSQL sends them. Raise `ValueError` for others.
         """
         # Each begins with the number of its stems.
-        joined_words = b"".join([words[4:] for words in encoded_words])
-        vector_ends = np.cumsum(np.fromiter(map(len, encoded_words), np.int64) - 4)
-        all_bytes = np.frombuffer(joined_words + bytes(_MAX_FOUND_STEM_BYTES), np.uint8)
+        joined_vectors = b"".join([encoded_vector[4:] for encoded_vector in encoded_words])
+        vector_end_offsets = np.cumsum(np.fromiter(map(len, encoded_words), np.int64) - 4)
+        all_bytes = np.frombuffer(joined_vectors + bytes(_MAX_FOUND_STEM_BYTES), np.uint8)
         # Two zeros end a stem: the second begins the number of its positions, below 256, and all
         # positions begin with the bits of the highest weight.
-        is_zero = all_bytes == 0
-        is_zero[len(joined_words) :] = False
-        stem_ends = np.flatnonzero(~is_zero[:-2] & is_zero[1:-1] & is_zero[2:]) + 1
-        position_counts = all_bytes[stem_ends + 2].astype(np.int64)
-        stem_starts = np.roll(stem_ends + 3 + 2 * position_counts, 1)
-        stem_starts[:1] = 0
-        stem_lengths = stem_ends - stem_starts
-        stem_count = sum(int.from_bytes(words[:4], "big") for words in encoded_words)
-        if len(stem_ends) != stem_count or (stem_lengths <= 0).any():
+        zero_byte_mask = all_bytes == 0
+        zero_byte_mask[len(joined_vectors) :] = False
+        stem_end_offsets = (
+            np.flatnonzero(~zero_byte_mask[:-2] & zero_byte_mask[1:-1] & zero_byte_mask[2:]) + 1
+        )
+        position_counts = all_bytes[stem_end_offsets + 2].astype(np.int64)
+        stem_start_offsets = np.roll(stem_end_offsets + 3 + 2 * position_counts, 1)
+        stem_start_offsets[:1] = 0
+        stem_lengths = stem_end_offsets - stem_start_offsets
+        expected_stem_count = sum(
+            int.from_bytes(encoded_vector[:4], "big") for encoded_vector in encoded_words
+        )
+        if len(stem_end_offsets) != expected_stem_count or (stem_lengths <= 0).any():
             raise ValueError("the words of a chunk are not as PostgreSQL sends them")
         # Eight bytes from each place on, as a number, of which those after the stem are left out.
-        masks = np.array([(1 << 8 * byte_count) - 1 for byte_count in range(9)], np.uint64)
-        numbers = np.ndarray((len(all_bytes) - 7,), "<u8", all_bytes, strides=(1,))
-        first_eight_bytes = numbers[stem_starts] & masks[np.minimum(stem_lengths, 8)]
-        next_eight_bytes = numbers[stem_starts + 8] & masks[np.clip(stem_lengths - 8, 0, 8)]
-        places = np.searchsorted(self._hashes, _hash_stems(first_eight_bytes, next_eight_bytes))
-        places[places == len(self._hashes)] = 0
-        is_found_mask = (
-            (self._first_eight_bytes[places] == first_eight_bytes)
-            & (self._next_eight_bytes[places] == next_eight_bytes)
+        byte_masks = np.array(
+            [(1 << 8 * positions_byte_count) - 1 for positions_byte_count in range(9)], np.uint64
+        )
+        numbers_by_offset = np.ndarray((len(all_bytes) - 7,), "<u8", all_bytes, strides=(1,))
+        first_eight_bytes = (
+            numbers_by_offset[stem_start_offsets] & byte_masks[np.minimum(stem_lengths, 8)]
+        )
+        next_eight_bytes = (
+            numbers_by_offset[stem_start_offsets + 8] & byte_masks[np.clip(stem_lengths - 8, 0, 8)]
+        )
+        stem_indexes = np.searchsorted(
+            self._hashes, _hash_stems(first_eight_bytes, next_eight_bytes)
+        )
+        stem_indexes[stem_indexes == len(self._hashes)] = 0
+        found_mask = (
+            (self._first_eight_bytes[stem_indexes] == first_eight_bytes)
+            & (self._next_eight_bytes[stem_indexes] == next_eight_bytes)
             & (stem_lengths <= _MAX_FOUND_STEM_BYTES)
         )
         return (
-            places[is_found_mask],
-            np.searchsorted(vector_ends, stem_ends[is_found_mask], side="right"),
+            stem_indexes[found_mask],
+            np.searchsorted(vector_end_offsets, stem_end_offsets[found_mask], side="right"),
             # PostgreSQL keeps no position of a word that stands too far behind.
-            np.maximum(position_counts[is_found_mask], 1),
+            np.maximum(position_counts[found_mask], 1),
         )
 
 
@@ -274,7 +287,7 @@ def encode_words_rows(numbered_rows: Sequence[tuple[int, Sequence[Stems]]]) -> I
                 struct.pack(">h", 2 + len(field_stems)),
                 _encode_field(struct.pack(">q", passage_number)),
                 *[
-                    _encode_field(_encode_words(stems)) if stems else _NO_WORDS_FIELD
+                    _encode_field(_encode_words(stems)) if stems else _EMPTY_TSVECTOR_FIELD
                     for stems in field_stems
                 ],
                 _encode_field(struct.pack(">q", sum(map(len, field_stems)))),
@@ -372,24 +385,28 @@ def _encode_column(column_values: Sequence[Any]) -> Sequence[str] | None:
     if value_types == {int}:
         return list(map(str, column_values))
     if value_types <= {int, NoneType}:
-        return ["\\N" if value is None else str(value) for value in column_values]
+        return [
+            "\\N" if column_value is None else str(column_value) for column_value in column_values
+        ]
     if not all(value_type is NoneType or issubclass(value_type, str) for value_type in value_types):
         return None
     if NoneType not in value_types:
         return _escape_texts(column_values)
-    escaped_texts = _escape_texts([value or "" for value in column_values])
+    escaped_texts = _escape_texts([column_value or "" for column_value in column_values])
     return escaped_texts and [
-        "\\N" if value is None else escaped_text
-        for value, escaped_text in zip(column_values, escaped_texts, strict=True)
+        "\\N" if column_value is None else escaped_text
+        for column_value, escaped_text in zip(column_values, escaped_texts, strict=True)
     ]
 
 
-def _escape_texts(texts: Sequence[str]) -> Sequence[str] | None:
+def _escape_texts(field_texts: Sequence[str]) -> Sequence[str] | None:
     """Return texts with what COPY would misread escaped; None if it refuses them."""
-    joined_text = "".join(texts)
+    joined_text = "".join(field_texts)
     if "\0" in joined_text or "\\u0000" in joined_text:
         return None
     for character, escaped_character in _COPY_ESCAPES:
         if character in joined_text:
-            texts = [text.replace(character, escaped_character) for text in texts]
-    return texts
+            field_texts = [
+                field_text.replace(character, escaped_character) for field_text in field_texts
+            ]
+    return field_texts

@@ -127,8 +127,10 @@ class RecordsConnection(PostgresConnection):
             return
         values_match = _VALUES_PATTERN.search(sql)
         target_match = _INSERT_TARGET_PATTERN.match(sql)
-        fits_one_statement = bool(values_match and rows and not _has_same_key_twice(sql, rows))
-        should_stage = bool(target_match and fits_one_statement and len(rows) >= _MIN_STAGED_ROWS)
+        fits_in_one_statement = bool(values_match and rows and not _has_same_key_twice(sql, rows))
+        should_stage = bool(
+            target_match and fits_in_one_statement and len(rows) >= _MIN_STAGED_ROWS
+        )
         if values_match and should_stage and self._copy_if_new(sql[: values_match.start()], rows):
             return
         rows = _clean_rows(rows)
@@ -136,7 +138,7 @@ class RecordsConnection(PostgresConnection):
             self.copy_rows(copy_target, rows)
             self.total_changes += len(rows)
             return
-        if values_match is None or not fits_one_statement:
+        if values_match is None or not fits_in_one_statement:
             super().executemany(sql, rows)
             self.total_changes += len(rows)
             return
@@ -151,7 +153,7 @@ class RecordsConnection(PostgresConnection):
             placeholders_sql = ", ".join([values_match[1]] * len(row_batch))
             self.execute(
                 sql[: values_match.start(1)] + placeholders_sql + sql[values_match.end(1) :],
-                [value for values in row_batch for value in values],
+                [column_value for row_values in row_batch for column_value in row_values],
             )
 
     def insert_in_background(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -340,15 +342,15 @@ def _has_same_key_twice(sql: str, rows: Sequence[Sequence[Any]]) -> bool:
     upsert_match = _UPSERT_PATTERN.search(sql)
     if upsert_match is None:
         return True  # nothing is known about its key
-    key_place = upsert_match[1].replace(" ", "").split(",").index(upsert_match[2])
-    return len({values[key_place] for values in rows}) < len(rows)
+    key_column_index = upsert_match[1].replace(" ", "").split(",").index(upsert_match[2])
+    return len({row_values[key_column_index] for row_values in rows}) < len(rows)
 
 
 class _NumberLoader(Loader):
     """Sums of whole numbers are whole numbers, as they are in SQLite."""
 
-    def load(self, data: Any) -> int | float:
-        number_text = bytes(data).decode()
+    def load(self, encoded_number: Any) -> int | float:
+        number_text = bytes(encoded_number).decode()
         return (
             float(number_text)
             if "." in number_text or "E" in number_text.upper()
@@ -356,28 +358,28 @@ class _NumberLoader(Loader):
         )
 
 
-def _keep_json(data: str | bytes) -> str:
-    return data if isinstance(data, str) else bytes(data).decode()
+def _keep_json(json_data: str | bytes) -> str:
+    return json_data if isinstance(json_data, str) else bytes(json_data).decode()
 
 
 def _clean_rows(rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
     """Return rows with values that PostgreSQL takes: most often they are all fit to be sent."""
-    all_values = [value for values in rows for value in values]
-    texts = [value for value in all_values if type(value) is str]
-    has_null = any("\0" in text or "\\u0000" in text for text in texts)
+    all_values = [value for row_values in rows for value in row_values]
+    text_values = [value for value in all_values if type(value) is str]
+    has_null = any("\0" in text_value or "\\u0000" in text_value for text_value in text_values)
     if not has_null and set(map(type, all_values)) <= _TYPES_WITHOUT_CLEANING:
         return rows
-    return [[_clean_value(value) for value in values] for values in rows]
+    return [[_clean_value(value) for value in row_values] for row_values in rows]
 
 
-def _clean_value(value: Any) -> Any:
-    if isinstance(value, bool):
-        return int(value)  # as SQLite stores it
-    if not isinstance(value, str):
-        return value
-    if "\0" in value:
-        return clean_text(value)
+def _clean_value(column_value: Any) -> Any:
+    if isinstance(column_value, bool):
+        return int(column_value)  # as SQLite stores it
+    if not isinstance(column_value, str):
+        return column_value
+    if "\0" in column_value:
+        return clean_text(column_value)
     # JSON spells it out; PostgreSQL takes that, but no column could be made of it.
-    if "\\u0000" in value and value.startswith("{"):
-        return _ESCAPED_NULL_PATTERN.sub(r"\1\\ufffd", value)
-    return value
+    if "\\u0000" in column_value and column_value.startswith("{"):
+        return _ESCAPED_NULL_PATTERN.sub(r"\1\\ufffd", column_value)
+    return column_value

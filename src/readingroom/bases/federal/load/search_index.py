@@ -23,7 +23,7 @@ from readingroom.bases.federal.schema.lengths import (
 )
 from readingroom.bases.federal.schema.records import Record
 from readingroom.bases.federal.search.full_text import index_passages, make_passage_words_writer
-from readingroom.engine.chunking import Span, split
+from readingroom.engine.chunking import Span, split_into_spans
 from readingroom.storage.database import Database, Row
 
 PassageRow = tuple[int, str, str, str, str]
@@ -143,7 +143,7 @@ class SearchIndex:
             parsed_record.facets, document_number, is_new_document=existing_document_number is None
         )
         # Title and action stand in the first passage only: in each, they would count several times.
-        first_span, *other_spans = split(searchable_fields.abstract) or [Span(0, 0)]
+        first_span, *other_spans = split_into_spans(searchable_fields.abstract) or [Span(0, 0)]
         first_abstract = first_span.cut_from(searchable_fields.abstract)
         passages = [
             (
@@ -362,7 +362,8 @@ class SearchIndex:
 
     def _index_text(self, document_number: int, body_text: str, stored_row: Row | None) -> None:
         passages = [
-            (span.start_offset, "", "", "", span.cut_from(body_text)) for span in split(body_text)
+            (span.start_offset, "", "", "", span.cut_from(body_text))
+            for span in split_into_spans(body_text)
         ]
         existing_row_by_ordinal = (
             self._read_chunks(document_number, "text") if stored_row is not None else {}

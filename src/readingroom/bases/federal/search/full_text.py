@@ -56,7 +56,7 @@ def make_passage_words_writer(passage_rows: Sequence[Sequence[Any]]) -> Callable
 
     Each passage begins with its number. Only the database is left to do something then.
     """
-    stems_by_text_index = get_shared_stemmer().stem_all_words_of_each(
+    stems_by_text_index = get_shared_stemmer().stem_all_words_of_texts(
         chain.from_iterable(passage_row[1:] for passage_row in passage_rows)
     )
     field_count = len(FIELD_WEIGHTS)

@@ -17,8 +17,8 @@ from readingroom.core.scores import ScoreParts
 from readingroom.engine.hybrid import (
     PROPOSALS_PER_SEARCH,
     ScoredPassage,
-    look_again,
     rank_proposals,
+    rerank_first_passages,
 )
 from readingroom.engine.ranking import (
     ComparedPassage,
@@ -134,7 +134,7 @@ def rank_records(
         scored_passages, document_number_by_chunk_id, named_document_numbers
     )
     if ranking_mode == "hybrid":
-        other_passages = look_again(
+        other_passages = rerank_first_passages(
             query_text,
             other_passages,
             partial(_read_passage_texts, db),

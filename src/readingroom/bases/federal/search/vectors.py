@@ -100,7 +100,7 @@ class FederalVectors:
                 self._vector_index.delete_rows(
                     [
                         chunk_id
-                        for chunk_id in self._vector_index.find_ids()
+                        for chunk_id in self._vector_index.list_row_ids()
                         if chunk_id not in stored_chunk_ids
                     ]
                 )

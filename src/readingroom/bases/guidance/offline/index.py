@@ -19,7 +19,7 @@ from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.confidence import Calibration, score_compared_passages
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.hybrid import ScoredPassage, look_again
+from readingroom.engine.hybrid import ScoredPassage, rerank_first_passages
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import ComparedPassage, RankingWeights, measure_evidence
 from readingroom.engine.second_look import postpone_second_look
@@ -43,11 +43,11 @@ _LENGTH_PENALTY = 0.03
 _CALIBRATION = Calibration(
     constant=-5.04,
     cosine_weight=4.46,
-    neighbours_weight=4.36,
-    missing_weight=0.0,
-    coverage_weight=0.0,
-    gap_weight=4.78,
-    decline=24.0,
+    near_mean_cosine_weight=4.36,
+    missing_words_weight=0.0,
+    best_coverage_weight=0.0,
+    cosine_gap_weight=4.78,
+    decline_per_fit=24.0,
 )
 _TEXT_FIELD = "text"
 _READ_ONLY_MESSAGE = (
@@ -142,12 +142,12 @@ class OfflineIndex:
                 page_path: text_by_chunk_id[page_chunk_hits[0].chunk_id]
                 for page_path, page_chunk_hits in hits_by_page.items()
             }
-            scored_pages = look_again(
+            scored_pages = rerank_first_passages(
                 query_text,
                 scored_pages,
                 lambda _: best_passage_text_by_page,
                 self._embedder.reranker,
-                _CALIBRATION.decline,
+                _CALIBRATION.decline_per_fit,
             )
         return [
             replace(best_passage_by_page[scored_page.passage_id], score=scored_page.score)

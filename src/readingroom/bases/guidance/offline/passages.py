@@ -12,7 +12,7 @@ from readingroom.bases.guidance.pages.sections import (
     to_plain_text,
 )
 from readingroom.bases.guidance.pages.values import find_text
-from readingroom.engine.chunking import split
+from readingroom.engine.chunking import split_into_spans
 
 _MAX_PASSAGE_CHARS = 700
 _MAX_HEADINGS_CHARS = 500  # an encoder reads about as much
@@ -43,7 +43,7 @@ def cut_passages(govuk_page: GovukPage) -> list[Passage]:
         page_text, section_spans
     ):
         section_heading = section_span.heading if section_span else ""
-        for passage_span in split(
+        for passage_span in split_into_spans(
             page_text[group_start_offset:group_end_offset], _MAX_PASSAGE_CHARS, 100
         ):
             plain_passage_text = to_plain_text(

@@ -208,7 +208,7 @@ class PolicyStore:
         if not revisions:
             return {}
         revisions_filter = _build_revisions_filter(revisions)
-        return await anyio.to_thread.run_sync(self._index.read_vectors, revisions_filter)
+        return await anyio.to_thread.run_sync(self._index.read_vectors_by_text, revisions_filter)
 
     async def get_chunks_by_id(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Return chunks by id, without those that do not exist."""
@@ -228,7 +228,7 @@ class PolicyStore:
 
     async def count_indexed_chunks(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(self._index.count_indexed_chunks)
+        return await anyio.to_thread.run_sync(self._index.count_chunks_of_both_indexes)
 
     async def get_section_index(self, policy_slug: str, revision_id: str) -> SectionIndex:
         """Return folded reference → the ids of its chunks; read again only after a write."""

@@ -17,13 +17,13 @@ from onnx import numpy_helper
 
 from readingroom.engine.embedding.graph import Array, EncoderGraph
 
-_CONFIG: Mapping[str, Any] = {
+_MODEL_CONFIG: Mapping[str, Any] = {
     "num_hidden_layers": 12,
     "num_attention_heads": 12,
     "hidden_size": 384,
     "layer_norm_eps": 1e-12,
 }
-_PRODUCT_SUFFIXES = ("/Gemm_MatMul_quant", "/MatMul_quant")
+_PRODUCT_NODE_SUFFIXES = ("/Gemm_MatMul_quant", "/MatMul_quant")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class QuantisedWeight:
 class PackagedWeights:
     """The weights in a package's graph by their names in the network, without the prefix `bert`."""
 
-    floats: Mapping[str, Array]
+    float_weights: Mapping[str, Array]
     """Biases and norms."""
     quantised_weights: Mapping[str, QuantisedWeight]
     """Embeddings, a row for each, and dense layers, (inputs, outputs)."""
@@ -70,33 +70,35 @@ def read_packaged_weights(model_file: Path) -> PackagedWeights:
         graph = onnx.load(model_file).graph
     except Exception as error:  # protobuf has its own kinds for a damaged file
         raise ValueError(f"{model_file.name} is no graph: {error}") from error
-    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    stored_names_by_weight_name = {
-        _shorten_weight_name(name.removesuffix("_quantized")): name.removesuffix("_quantized")
-        for name in arrays
-        if name.endswith("_embeddings.weight_quantized")
+    arrays_by_name = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    stored_name_by_weight_name = {
+        _shorten_weight_name(array_name.removesuffix("_quantized")): array_name.removesuffix(
+            "_quantized"
+        )
+        for array_name in arrays_by_name
+        if array_name.endswith("_embeddings.weight_quantized")
     }
     # The weights of most dense layers have no names of their own; the nodes that use them have.
     for node in graph.node:
-        if node.op_type == "MatMulInteger" and node.input[1] in arrays:
+        if node.op_type == "MatMulInteger" and node.input[1] in arrays_by_name:
             layer_name = node.name[1:]
-            for suffix in _PRODUCT_SUFFIXES:
-                layer_name = layer_name.removesuffix(suffix)
+            for node_name_suffix in _PRODUCT_NODE_SUFFIXES:
+                layer_name = layer_name.removesuffix(node_name_suffix)
             weight_name = _shorten_weight_name(f"{layer_name.replace('/', '.')}.weight")
-            stored_names_by_weight_name[weight_name] = node.input[1].removesuffix("_quantized")
+            stored_name_by_weight_name[weight_name] = node.input[1].removesuffix("_quantized")
     return PackagedWeights(
         {
-            _shorten_weight_name(name): array
-            for name, array in arrays.items()
-            if name.endswith((".weight", ".bias"))
+            _shorten_weight_name(array_name): array
+            for array_name, array in arrays_by_name.items()
+            if array_name.endswith((".weight", ".bias"))
         },
         {
-            name: QuantisedWeight(
-                arrays[f"{stored_name}_quantized"],
-                int(arrays[f"{stored_name}_zero_point"]),
-                float(arrays[f"{stored_name}_scale"]),
+            weight_name: QuantisedWeight(
+                arrays_by_name[f"{stored_name}_quantized"],
+                int(arrays_by_name[f"{stored_name}_zero_point"]),
+                float(arrays_by_name[f"{stored_name}_scale"]),
             )
-            for name, stored_name in stored_names_by_weight_name.items()
+            for weight_name, stored_name in stored_name_by_weight_name.items()
         },
     )
 
@@ -113,38 +115,43 @@ class _CrossEncoderGraph(EncoderGraph):
     output_name = "log_odds"
 
     def __init__(
-        self, packaged: PackagedWeights, weight_changes: Mapping[str, NDArray[np.float32]]
+        self, packaged_weights: PackagedWeights, weight_changes: Mapping[str, NDArray[np.float32]]
     ) -> None:
-        super().__init__(_CONFIG, packaged.floats, "int8")
-        self.quantised_weights = packaged.quantised_weights
+        super().__init__(_MODEL_CONFIG, packaged_weights.float_weights, "int8")
+        self.quantised_weights = packaged_weights.quantised_weights
         self.weight_changes = weight_changes
-        if unknown_names := {f"{name}.weight" for name in weight_changes} - {
+        if unknown_weight_names := {f"{layer_name}.weight" for layer_name in weight_changes} - {
             *self.quantised_weights
         }:
-            raise KeyError(f"there are no weights named {', '.join(sorted(unknown_names))}")
+            raise KeyError(f"there are no weights named {', '.join(sorted(unknown_weight_names))}")
 
     def _add_all_nodes(self) -> int:
-        input_name = self._add_embeddings()
-        *lower_layers, last_layer = (
-            f"encoder.layer.{number}" for number in range(_CONFIG["num_hidden_layers"])
+        input_tensor_name = self._add_embeddings()
+        *lower_layer_prefixes, last_layer_prefix = (
+            f"encoder.layer.{layer_number}"
+            for layer_number in range(_MODEL_CONFIG["num_hidden_layers"])
         )
-        for layer_prefix in lower_layers:
-            input_name = self._add_layer(input_name, input_name, layer_prefix)
+        for layer_prefix in lower_layer_prefixes:
+            input_tensor_name = self._add_layer(input_tensor_name, input_tensor_name, layer_prefix)
         # Whether the text answers is read off the first token alone.
         self._add_constant("one", np.array([1], np.int64))
-        first_name = self._add_node("Slice", [input_name, "zero", "one", "one"], "first")
-        first_name = self._add_layer(input_name, first_name, last_layer)
-        pooled_name = self._add_node(
-            "Tanh", [self._add_linear(first_name, "pooler.dense")], "pooled"
+        first_token_tensor_name = self._add_node(
+            "Slice", [input_tensor_name, "zero", "one", "one"], "first"
         )
-        judged_name = self._add_linear(pooled_name, "classifier")
-        self._add_node("Squeeze", [judged_name, "one"], self.output_name)
+        first_token_tensor_name = self._add_layer(
+            input_tensor_name, first_token_tensor_name, last_layer_prefix
+        )
+        pooled_tensor_name = self._add_node(
+            "Tanh", [self._add_linear(first_token_tensor_name, "pooler.dense")], "pooled"
+        )
+        log_odds_tensor_name = self._add_linear(pooled_tensor_name, "classifier")
+        self._add_node("Squeeze", [log_odds_tensor_name, "one"], self.output_name)
         return 1
 
     def _add_embeddings(self) -> str:
         word_embeddings, position_embeddings, type_embeddings = (
-            self.quantised_weights[f"embeddings.{part}_embeddings.weight"]
-            for part in ("word", "position", "token_type")
+            self.quantised_weights[f"embeddings.{embedding_kind}_embeddings.weight"]
+            for embedding_kind in ("word", "position", "token_type")
         )
         # Those of the words stay bytes, of which a few rows are looked up: floats take 47 MB.
         self._add_constant("words", word_embeddings.numbers)
@@ -163,16 +170,18 @@ class _CrossEncoderGraph(EncoderGraph):
         self._add_node("Shape", ["input_ids"], "length", start=1, end=2)
         self._add_node("Slice", ["positions", "zero", "length", "zero"], "positions.found")
         self._add_node("Add", ["words.found", "types.found"], "words.typed")
-        embedded_name = self._add_node("Add", ["words.typed", "positions.found"], "embedded")
-        return self._add_normalisation(embedded_name, "embeddings.LayerNorm")
+        embedded_tensor_name = self._add_node("Add", ["words.typed", "positions.found"], "embedded")
+        return self._add_normalisation(embedded_tensor_name, "embeddings.LayerNorm")
 
     def _quantise_weight(self, weight_prefix: str) -> tuple[Array, Array]:
-        weight = self.quantised_weights[f"{weight_prefix}.weight"]
-        if weight.zero_point:
+        quantised_weight = self.quantised_weights[f"{weight_prefix}.weight"]
+        if quantised_weight.zero_point:
             raise ValueError(f"the int8 weight of {weight_prefix} has a zero point of its own")
         if weight_prefix not in self.weight_changes:
-            column_scales = np.full(weight.numbers.shape[1], weight.scale, np.float32)
-            return weight.numbers, column_scales
-        matrix = weight.to_floats() + self.weight_changes[weight_prefix].T
-        column_scales = (np.abs(matrix).max(axis=0) / 127).astype(np.float32)
-        return np.rint(matrix / column_scales).astype(np.int8), column_scales
+            column_scales = np.full(
+                quantised_weight.numbers.shape[1], quantised_weight.scale, np.float32
+            )
+            return quantised_weight.numbers, column_scales
+        changed_matrix = quantised_weight.to_floats() + self.weight_changes[weight_prefix].T
+        column_scales = (np.abs(changed_matrix).max(axis=0) / 127).astype(np.float32)
+        return np.rint(changed_matrix / column_scales).astype(np.int8), column_scales

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from readingroom.engine.embedding.machine import count_cores
 from readingroom.engine.embedding.own_model import GRAPH_FILE_NAME, OperatorModel, load_reranker
-from readingroom.engine.embedding.processor import find_or_build_graph
+from readingroom.engine.embedding.processor import find_or_build_graph_file
 from readingroom.engine.embedding.weights import find_package_folder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import hash_file
@@ -54,7 +54,7 @@ class Reranker:
 
         Raise `ModelUnavailable` when the folder holds no cross-encoder.
         """
-        return self._get_model().compute_scores(query, [text[:_MAX_TEXT_CHARS] for text in texts])
+        return self._get_model().compute_log_odds(query, [text[:_MAX_TEXT_CHARS] for text in texts])
 
     def load(self) -> None:
         """Load the model now rather than with the first question.
@@ -91,7 +91,7 @@ def find_taught_graph(model_file: Path, graphs_folder: Path) -> Path:
     when the graph cannot be kept.
     """
 
-    def build_bytes() -> bytes:
+    def build_graph_bytes() -> bytes:
         # Imports numpy, onnx and safetensors, which only building a graph needs.
         from readingroom.engine.embedding.cross_encoder.adapter import build_taught_graph
 
@@ -99,11 +99,11 @@ def find_taught_graph(model_file: Path, graphs_folder: Path) -> Path:
             raise ModelUnavailable(f"{model_file.name} is not the model that the adapter is for")
         return build_taught_graph(model_file, ADAPTER_DIGEST)
 
-    return find_or_build_graph(
+    return find_or_build_graph_file(
         graphs_folder,
         f"{_PACKAGED_MODEL_DIGEST[:16]}-cross-encoder",
         f"{_GRAPH_VERSION}-{ADAPTER_DIGEST[:8]}",
-        build_bytes,
+        build_graph_bytes,
     )
 
 
