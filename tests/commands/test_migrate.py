@@ -90,6 +90,20 @@ def test_a_room_moves_to_a_database_and_its_backup_back_into_a_directory(
     assert run_json(elsewhere, "doctor", env=shared)["complaints"] == []
 
 
+@pytest.mark.data
+def test_official_federal_records_move_and_answer_alike(
+    shared_data: Path, url: str, tmp_path: Path
+) -> None:
+    data = link_model(tmp_path / "embedded")
+    folders = [shared_data / "federal" / name for name in ("billstatus", "congress-legislators")]
+    assert load_files(data, *folders, embed=False).failed == 0
+    (moved,) = run_json(data, "migrate", "--to", url)["bases"].values()
+    assert moved["counts"]["records"] > 10_000
+    assert not moved["was_there"] and moved["compared_answers"] > 20
+    (again,) = run_json(data, "migrate", "--to", url)["bases"].values()
+    assert again["was_there"] and again["counts"] == moved["counts"]
+
+
 def run_json(data: Path, *args: str, env: Mapping[str, str] = {}) -> Any:
     anew = args[0] in ("migrate", "restore")
     ended = run(*args, "--data", str(data), "--json", env=env, anew=anew)

@@ -148,9 +148,12 @@ def _copy_all_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     for base_name, backup_handler in load_backup_handlers().items():
         if backup_handler.has_data(settings):
             click.echo(f"{base_name}: copying", err=True)
-            report_copied_pages = make_tenths_printer(base_name + ": {} of {} pages copied")
+            counted_noun = "tables" if settings.database_url else "pages"
+            report_copied_share = make_tenths_printer(
+                f"{base_name}: {{}} of {{}} {counted_noun} copied"
+            )
             record_counts_by_base[base_name] = backup_handler.write_backup(
-                settings, copies_folder, partial(run_base_command, base_name), report_copied_pages
+                settings, copies_folder, partial(run_base_command, base_name), report_copied_share
             )
     return Manifest(
         version=__version__,

@@ -1,7 +1,7 @@
 """The federal base on PostgreSQL answers what it answers from its file."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -9,10 +9,19 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases.federal.load.copying import copy_records
+from readingroom.bases.federal.load.copying import copy_records, count_same_answers
 from readingroom.bases.federal.schema.sources import SOURCES, TABLES_BY_NAME, Source
-from readingroom.bases.federal.store import SharedRecords, get_database_path, prepare_records
+from readingroom.bases.federal.search.full_text import find_passages
+from readingroom.bases.federal.store import (
+    FederalPlace,
+    SharedRecords,
+    connect,
+    get_database_path,
+    prepare_records,
+)
+from readingroom.storage.errors import StorageFailed
 from tests.support.federal.base import Asked, load_files_into, serve_place_in_process, write_world
+from tests.support.federal.made_records import amendment, write_records
 from tests.support.postgres import PostgresServer, make_database
 
 pytestmark = pytest.mark.anyio
@@ -86,11 +95,102 @@ async def test_lists_and_records_of_every_source(both: tuple[Asked, Asked], sour
         '"passenger rail" order',
         "nothing zzz",
         "act",
+        "H.R. 4, 119th Congress, expand expanded expanding (broadband's) notices",
+        '"rural broadband" "canals" and other purposes',
     ],
 )
 async def test_searches(both: tuple[Asked, Asked], mode: str, query: str) -> None:
     answer = await compare_tool(both, mode, query=query, limit=5)
     assert "results" in answer
+
+
+_TITLES = (
+    "S.Amdt. 3627 to S.Con.Res. 14, 117th Congress: To establish a deficit-neutral reserve fund",
+    "H.R. 4907, 116th Congress, Time to Rescue United States Trusts: rescued time and times again",
+    "H.R. 2822, 114th Congress: reduces funding; reduced funding (a reduction of $1,500.50)",
+    "The United States of America: United States ships of United States States united",
+    "States united in the United Kingdom: \u201cUnited States\u201d, \u00a7 12(b)(1)\u2019s rule",
+    "An Act to act as if an act were an act",
+    "Caf\u00e9s of Vel\u00e1zquez, and other purposes",
+    *["Airport noise abatement, 2021"] * 4,
+    *[f"To reform noise rule {number}, and for other purposes" for number in range(30)],
+)
+
+
+@pytest.fixture(scope="module")
+def worded(
+    postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[FederalPlace, FederalPlace]]:
+    """Titles that repeat words and phrases, some of them alike, in a file and in a database."""
+    records = [amendment(number, title) for number, title in enumerate(_TITLES, 1)]
+    with make_database(postgres) as url:
+        places = (
+            get_database_path(tmp_path_factory.mktemp("worded")),
+            SharedRecords(url),
+        )
+        for place in places:
+            assert write_records(place, *records) == len(records)
+        yield places
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        # Words with one stem each count; each has its own number here, and punctuation none.
+        ("H.R. 4907, 116th Congress, Time to Rescue United States Trusts", 5),
+        ("times rescues time", 1),
+        ("reduced reduces reduction, $1,500.50", 3),
+        ("\u00a7 12(b)(1)'s rule \u2014 4907/3627", 34),
+        # A phrase counts as one, as often as it stands there, and twice beside words.
+        ('"united states"', 3),
+        ('"united states" act', 3),
+        ('"states united" "united states" ships united', 3),
+        ('"deficit-neutral reserve" fund', 1),
+        ('"states ships of united states"', 1),
+        ('\u201cact to act\u201d "an act" acting', 1),
+        ('"rescued" rescue', 1),
+        ('"Time \u201crescue" noise', 0),
+        ('"cafes of velazquez"', 1),
+        ('"united trusts" noise', 0),
+        # A word of most passages, words that are only common, many alike.
+        ("to and for other purposes", 31),
+        ("the of", 4),
+        ('"other purposes" reform', 31),
+        ("noise", 34),
+        ("2021 airport noise", 34),
+        ('" "" \u201c', 0),
+    ],
+)
+def test_ranks_of_passages(
+    worded: tuple[FederalPlace, FederalPlace], query: str, count: int
+) -> None:
+    in_file, shared = (_rank_passages(place, query) for place in worded)
+    assert shared == pytest.approx(in_file, rel=1e-9)
+    assert len(in_file) == count
+    # A filter leaves passages out, and says nothing of how common a word or phrase is.
+    for place in worded:
+        odd = _rank_passages(place, query, "AND {chunk} % 2 = ?", 1)
+        assert odd == pytest.approx({n: rank for n, rank in in_file.items() if n % 2}, rel=1e-9)
+
+
+def _rank_passages(
+    place: FederalPlace, query: str, condition: str = "", *values: Any
+) -> dict[int, float]:
+    with closing(connect(place)) as db:
+        return dict(find_passages(db, query, condition, values))
+
+
+def test_a_copy_that_ranks_otherwise_is_refused(
+    worded: tuple[FederalPlace, FederalPlace], postgres: PostgresServer
+) -> None:
+    with make_database(postgres) as url:
+        copy = SharedRecords(url)
+        copy_records(worded[0], copy)
+        assert count_same_answers(worded[0], copy) == 5 + len(SOURCES)
+        with closing(connect(copy, writing=True)) as db, db.transaction():
+            db.execute("UPDATE passage_words SET tokens = tokens + 1 WHERE chunk = 1")
+        with pytest.raises(StorageFailed, match=r"are searched for 'S\.Amdt\. 3627"):
+            count_same_answers(worded[0], copy)
 
 
 @pytest.mark.parametrize("resource", _sample(list(TABLES_BY_NAME)))

@@ -1,5 +1,7 @@
 """Copies all federal records from a file to a database, or from a database to a file."""
 
+import heapq
+import math
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -84,9 +86,7 @@ def count_same_answers(first_place: FederalPlace, second_place: FederalPlace) ->
     with closing(connect(first_place)) as first_db, closing(connect(second_place)) as second_db:
         sample_titles = _list_sample_titles(first_db)
         for sample_title in sample_titles:
-            if _find_best_ranks(first_db, sample_title) != _find_best_ranks(
-                second_db, sample_title
-            ):
+            if not _rank_passages_alike(first_db, second_db, sample_title):
                 raise StorageFailed(
                     f"The federal records in the database are searched for {sample_title[:60]!r} "
                     "with another result than the original; "
@@ -111,10 +111,19 @@ def _list_sample_titles(db: Any) -> list[str]:
     return [title_row["title"] for title_row in title_rows]
 
 
-def _find_best_ranks(db: Any, query_text: str) -> list[float]:
-    """Return the ranks of the best passages: those that rank alike may be in any order."""
-    ranks = sorted(rank for _, rank in find_passages(db, query_text, "", ()))
-    return [round(rank, 3) for rank in ranks[:_SAMPLED_HIT_COUNT]]
+def _rank_passages_alike(first_db: Any, second_db: Any, query_text: str) -> bool:
+    """Return whether both find the same passages, and rank the best of them by the same numbers.
+
+    Those that rank alike may be in any order, and so may what each engine adds up to a rank.
+    """
+    first_ranks, second_ranks = (
+        dict(find_passages(db, query_text, "", ())) for db in (first_db, second_db)
+    )
+    return first_ranks.keys() == second_ranks.keys() and all(
+        math.isclose(first_ranks[chunk_number], second_ranks[chunk_number], rel_tol=1e-6)
+        for ranks in (first_ranks, second_ranks)
+        for chunk_number in heapq.nsmallest(_SAMPLED_HIT_COUNT, ranks, key=ranks.__getitem__)
+    )
 
 
 def _list_newest_ids(db: Any, record_source: Source) -> list[str]:

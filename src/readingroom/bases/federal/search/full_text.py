@@ -4,6 +4,7 @@ Both rank by BM25 with the same weights of fields, and cut words in the same way
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -118,67 +119,132 @@ def _rank_passages(
     total_passage_count, total_token_count = db.execute(
         "SELECT passages, tokens FROM passage_totals"
     ).fetchone()
-    stem_all_words = get_shared_stemmer().stem_all_words
-    query_text = " ".join((*lexical_query.words, *lexical_query.phrases))
-    word_stems = list(
-        dict.fromkeys(cut_stem(word_stem) for word_stem in stem_all_words(query_text))
+    phrases = [_list_stored_stems(query_phrase) for query_phrase in lexical_query.phrases]
+    weight_by_term = _weigh_terms(
+        phrases, [_list_stored_stems(query_word) for query_word in lexical_query.words]
     )
-    passage_count_by_stem = _count_passages_by_stem(db, word_stems)
-    rarity_by_stem = {
-        # As in FTS5: a word of most passages would count against a match.
-        word_stem: max(
-            math.log((total_passage_count - stem_passage_count + 0.5) / (stem_passage_count + 0.5)),
+    # As in FTS5: a term of most passages would count against a match.
+    rarity_by_term = {
+        term_stems: weight_by_term[term_stems]
+        * max(
+            math.log((total_passage_count - term_passage_count + 0.5) / (term_passage_count + 0.5)),
             1e-6,
         )
-        for word_stem, stem_passage_count in passage_count_by_stem.items()
-        if stem_passage_count <= total_passage_count
+        for term_stems, term_passage_count in _count_passages_by_term(db, weight_by_term).items()
+        if 0 < term_passage_count <= total_passage_count
     }
-    if not rarity_by_stem:
-        return iter(())
-    phrase_tsqueries = [
-        format_phrase(stem_all_words(query_phrase)) for query_phrase in lexical_query.phrases
+    matching_terms = [
+        term_stems for term_stems in phrases or weight_by_term if term_stems in rarity_by_term
     ]
-    match_tsquery = " | ".join(
-        phrase_tsqueries or [format_phrase([word_stem]) for word_stem in rarity_by_stem]
-    )
-    phrase_in_one_field_sql = " OR ".join(
-        f"w.{field_name} @@ ?::tsquery" for field_name in FIELD_WEIGHTS
-    )
+    if not matching_terms:
+        return iter(())
+    match_sql, match_values = _build_match_sql(matching_terms)
+    count_columns = [_build_count_sql(term_stems) for term_stems in rarity_by_term]
     count_columns_sql = ", ".join(
-        " + ".join(
-            # The rank of one stem tells how often it stands there; see engine/shared/words.py.
-            f"{field_weight} * round(0.6079271 / (1 - ts_rank(w.{field_name}, ?::tsquery)) - 0.5)"
-            for field_name, field_weight in FIELD_WEIGHTS.items()
-        )
-        + f" AS count_{stem_index}"
-        for stem_index in range(len(rarity_by_stem))
+        f"{count_sql} AS count_{term_index}"
+        for term_index, (count_sql, _) in enumerate(count_columns)
     )
     score_sql = " + ".join(
-        f"?::float8 * count_{stem_index} * {_BM25_K1 + 1} / (count_{stem_index} + relative_length)"
-        for stem_index in range(len(rarity_by_stem))
+        f"?::float8 * count_{term_index} * {_BM25_K1 + 1} / (count_{term_index} + relative_length)"
+        for term_index in range(len(rarity_by_term))
     )
     average_token_count = max(total_token_count / max(total_passage_count, 1), 1e-9)
-    stem_tsqueries = [format_phrase([word_stem]) for word_stem in rarity_by_stem]
     return db.iterate_tuples(
         f"""SELECT chunk, -({score_sql}) FROM (
                 SELECT w.chunk,
                     {_BM25_K1} * ({1 - _BM25_B} + {_BM25_B} * w.tokens / ?::float8)
                         AS relative_length,
                     {count_columns_sql}
-                FROM passage_words w WHERE ({_ALL_FIELDS_SQL}) @@ ?::tsquery
-                    {f"AND ({phrase_in_one_field_sql})" if phrase_tsqueries else ""}
-                    {condition_sql} OFFSET 0
+                FROM passage_words w WHERE {match_sql} {condition_sql} OFFSET 0
             ) AS matching""",
         (
-            *rarity_by_stem.values(),
+            *rarity_by_term.values(),
             average_token_count,
-            *chain.from_iterable(
-                [stem_tsquery] * len(FIELD_WEIGHTS) for stem_tsquery in stem_tsqueries
-            ),
-            match_tsquery,
-            *([match_tsquery] * len(FIELD_WEIGHTS) if phrase_tsqueries else []),
+            *chain.from_iterable(count_values for _, count_values in count_columns),
+            *match_values,
             *condition_values,
         ),
+    )
+
+
+def _list_stored_stems(query_text: str) -> tuple[str, ...]:
+    return tuple(map(cut_stem, get_shared_stemmer().stem_all_words(query_text)))
+
+
+def _weigh_terms(
+    phrases: Sequence[tuple[str, ...]], words: Sequence[tuple[str, ...]]
+) -> dict[tuple[str, ...], int]:
+    """Return the terms that rank a passage, each with how often it counts.
+
+    As FTS5 counts them: as often as they stand in `LexicalQuery.match_expression`. Words with one
+    stem each count, and phrases stand there twice beside words.
+    """
+    return dict(Counter(chain(phrases, phrases if words else (), words)))
+
+
+def _count_passages_by_term(
+    db: Database, terms: Iterable[tuple[str, ...]]
+) -> dict[tuple[str, ...], int]:
+    """Return how many passages have each term: a stem, or stems that follow each other."""
+    passage_count_by_stem = _count_passages_by_stem(
+        db, list(dict.fromkeys(chain.from_iterable(terms)))
+    )
+    passage_count_by_term = {}
+    for term_stems in terms:
+        passage_count = min(passage_count_by_stem.get(term_stem, 0) for term_stem in term_stems)
+        if passage_count and len(term_stems) > 1:
+            match_sql, match_values = _build_match_sql([term_stems])
+            (passage_count,) = db.execute(
+                f"SELECT count(*) FROM passage_words w WHERE {match_sql}", match_values
+            ).fetchone()
+        passage_count_by_term[term_stems] = int(passage_count)
+    return passage_count_by_term
+
+
+def _build_match_sql(terms: Sequence[tuple[str, ...]]) -> tuple[str, list[str]]:
+    """Return the condition that a passage has one of the terms, and the values in it."""
+    match_tsquery = " | ".join(map(format_phrase, terms))
+    match_sql = f"({_ALL_FIELDS_SQL}) @@ ?::tsquery"
+    if all(len(term_stems) == 1 for term_stems in terms):
+        return match_sql, [match_tsquery]
+    # Stems may follow each other from the end of one field to the next.
+    in_one_field_sql = " OR ".join(f"w.{field_name} @@ ?::tsquery" for field_name in FIELD_WEIGHTS)
+    return f"{match_sql} AND ({in_one_field_sql})", [match_tsquery] * (1 + len(FIELD_WEIGHTS))
+
+
+def _build_count_sql(term_stems: tuple[str, ...]) -> tuple[str, list[Any]]:
+    """Return what counts a term in a passage by the weights of fields, and the values in it."""
+    field_counts = [
+        _build_field_count_sql(f"w.{field_name}", term_stems) for field_name in FIELD_WEIGHTS
+    ]
+    count_sql = " + ".join(
+        f"{field_weight} * {field_count_sql}"
+        for field_weight, (field_count_sql, _) in zip(
+            FIELD_WEIGHTS.values(), field_counts, strict=True
+        )
+    )
+    return count_sql, [
+        count_value for _, field_values in field_counts for count_value in field_values
+    ]
+
+
+def _build_field_count_sql(field_sql: str, term_stems: tuple[str, ...]) -> tuple[str, list[Any]]:
+    # The rank of one stem tells how often it stands there; see engine/shared/words.py.
+    stem_count_sql = f"round(0.6079271 / (1 - ts_rank({field_sql}, ?::tsquery)) - 0.5)"
+    stem_tsqueries = [format_phrase([term_stem]) for term_stem in term_stems]
+    if len(term_stems) == 1:
+        return stem_count_sql, stem_tsqueries
+    # Places are looked up, which takes long, only where each of the stems stands more than once.
+    return (
+        f"""CASE WHEN NOT {field_sql} @@ ?::tsquery THEN 0
+            WHEN least({", ".join([stem_count_sql] * len(term_stems))}) = 1 THEN 1
+            ELSE (SELECT count(*) FROM (
+                SELECT FROM unnest({field_sql}) AS word, unnest(word.positions) AS place,
+                    unnest(?::text[]) WITH ORDINALITY AS part (stem, number)
+                WHERE word.lexeme = part.stem
+                GROUP BY place - part.number HAVING count(*) = {len(term_stems)}
+            ) AS occurrences) END""",
+        [format_phrase(term_stems), *stem_tsqueries, list(term_stems)],
     )
 
 
