@@ -22,6 +22,7 @@ class ReadWriteLock:
         """Hold the lock together with others; wait while somebody holds or awaits it alone."""
         async with self._entry_lock:
             if not self._shared_count:
+                # An event cannot be cleared, so those who share the lock next get a new one.
                 self._all_released = anyio.Event()
             self._shared_count += 1
         try:
