@@ -50,7 +50,7 @@ BATS = ["Bats roost in the old barn and fly along the hedge at dusk."]
 
 
 @pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
+async def library(engine: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
     """Two applications, one of them with two documents. Tests that use it change nothing."""
     async with open_documents_base(tmp_path_factory.mktemp("data") / "documents") as library:
         await library.ingest("Transport_Assessment.pdf", make_paper(*TRAVEL))

@@ -55,7 +55,9 @@ OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
 
 
 @pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
+async def library(
+    engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PolicyLibrary]:
     """Two policies, one of them with two revisions. Tests that use it change nothing."""
     async with open_library(tmp_path_factory.mktemp("data") / "policy") as library:
         await library.add("NPPF", "National Planning Policy Framework")

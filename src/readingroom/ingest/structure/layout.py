@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, DrawnRule, Line, RawPage
-from readingroom.ingest.structure.naming_rows import find_heading_header_keys, make_page_row_key
-from readingroom.ingest.structure.page_labels import PAGE_EDGE_SHARE
+from readingroom.ingest.structure.page_edges import (
+    PAGE_EDGE_SHARE,
+    find_heading_header_keys,
+    is_printed_page_number,
+    make_page_row_key,
+)
 
 _DEFAULT_LEADING = 1.2
 # A distance this many times the usual one separates two paragraphs.
 _MIN_PARAGRAPH_GAP_RATIO = 1.3
-_PAGE_NUMBER_PATTERN = re.compile(
-    r"(?:page\s*)?[-–]?\s*(?:\d{1,4}|[ivxl]{1,7})\s*[-–]?(?:\s*(?:of|/)\s*\d{1,4})?"
-)
 _SENTENCE_ENDS = (".", "!", "?", ":", ";", "”", '"')
 _WORD_PATTERN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LAST_WORD_PATTERN = re.compile(rf"{_WORD_PATTERN.pattern}$")
@@ -24,7 +25,6 @@ _MAX_WORD_CHARS = 100
 _MAX_JOINED_CHARS = 5_000
 # Words by which headers are known that end in the name of a section.
 _BEGINNING_WORD_COUNT = 3
-_MAX_PAGE_NUMBER_CHARS = 40
 _NUMBER_AT_END_PATTERN = re.compile(r"(?:^|\s)(\d{1,4})$")
 _NUMBER_AT_START_PATTERN = re.compile(r"(\d{1,4})(?=\s|$)")
 # Of lines with the number of their page; fewer may be numbered footnotes or headings.
@@ -445,13 +445,7 @@ def _is_running_line(
     }
     if _is_at_page_top(line, raw_page):
         line_keys.add(_make_header_row_key(line))
-    return bool(line_keys & running_line_keys) or _is_printed_page_number(line.text)
-
-
-def _is_printed_page_number(line_text: str) -> bool:
-    return len(line_text) <= _MAX_PAGE_NUMBER_CHARS and bool(
-        _PAGE_NUMBER_PATTERN.fullmatch(line_text.lower())
-    )
+    return bool(line_keys & running_line_keys) or is_printed_page_number(line.text)
 
 
 def _is_at_page_edge(line: Line, raw_page: RawPage) -> bool:

@@ -1,12 +1,13 @@
 """Finds the lines that name a policy as headings do: `Policy LP5 – Housing`, `HOU2`, a badge."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from readingroom.ingest.structure.codes import (
     CODE_ALONE_PATTERN,
     CODE_HEADING_PATTERN,
+    NUMBER_HEADING_PATTERN,
     POLICY_HEADING_PATTERN,
     SITE_HEADING_PATTERN,
     TITLE_BEFORE_CODE_PATTERN,
@@ -20,7 +21,7 @@ from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
 # Of a heading that may name a policy; most lines have another.
 _HEADING_BEGINNING_PATTERN = re.compile(r"[A-Z]|\d{1,2}[\d.]*\s+[A-Z]")
-_POLICY_HEADING_WORDS = ("Policy", "POLICY", "Allocation", "ALLOCATION")
+_POLICY_HEADING_WORDS = ("Policy", "POLICY", "Allocation", "ALLOCATION", "trategic policy")
 _TEXT_LABEL_PATTERN = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
 _CONTINUED_PATTERN = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
 # Points that the word "Policy" may begin left or right of the code below it.
@@ -64,7 +65,9 @@ def is_continued_heading(line_text: str, heading_text: str) -> bool:
     )
 
 
-def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> list[PolicyHeading]:
+def find_policy_headings(
+    typography: Typography, code_prefixes: set[str], number_heading_line_indexes: Container[int]
+) -> list[PolicyHeading]:
     """Return every heading that names a policy, in the body of a plan or elsewhere."""
     flow_lines = typography.lines
     sorted_label_line_indexes = [
@@ -106,9 +109,15 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
                 if line_index in heading_bar_line_indexes
                 else None
             )
+            or (
+                _make_number_heading(typography, line_index)
+                if line_index in number_heading_line_indexes
+                else None
+            )
         )
         if policy_heading:
             policy_headings.append(policy_heading)
+    policy_headings = [*_exclude_numbered_clauses(typography, policy_headings)]
     unrepeated_headings = [*_exclude_repeated_headings(typography, policy_headings)]
     return [*_attach_text_labels(unrepeated_headings, sorted_label_line_indexes)]
 
@@ -134,6 +143,26 @@ def _is_cell_of_table(typography: Typography, label_line_index: int) -> bool:
         and len(next_line.line.text) >= _MIN_TEXT_LINE_SHARE * typography.usual_line_length
     )
     return not is_above_policy_text
+
+
+def _exclude_numbered_clauses(
+    typography: Typography, policy_headings: Sequence[PolicyHeading]
+) -> Iterator[PolicyHeading]:
+    """Yield the headings but for `SP2.1 The council will`, a clause of `Policy SP2: Homes`."""
+    heading_texts = [
+        typography.lines[policy_heading.heading_index].line.text
+        for policy_heading in policy_headings
+    ]
+    # Other plans head policies `S1.1`, without a `Policy S1` above them.
+    worded_codes = {
+        policy_heading.ref.partition("Policy ")[2]
+        for policy_heading, heading_text in zip(policy_headings, heading_texts, strict=True)
+        if not CODE_HEADING_PATTERN.fullmatch(heading_text)
+    }
+    for policy_heading, heading_text in zip(policy_headings, heading_texts, strict=True):
+        code_match = CODE_HEADING_PATTERN.fullmatch(heading_text)
+        if code_match is None or code_match["number"].rpartition(".")[0] not in worded_codes - {""}:
+            yield policy_heading
 
 
 def _exclude_repeated_headings(
@@ -261,8 +290,13 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         return None
     heading_match = POLICY_HEADING_PATTERN.fullmatch(line_text)
     if heading_match is None or (
-        (heading_match["section"] or heading_match["uncapped"])
+        (heading_match["section"] or heading_match["uncapped"] or heading_match["after_comma"])
         and not typography.is_emphasised(line_index)
+    ):
+        return None
+    # `Strategic policy S1, Homes for all`, but not `Policy S1, Policy S2 and the map`.
+    if heading_match["after_comma"] and (
+        "Polic" in heading_match["after_comma"] or line_text.endswith(".")
     ):
         return None
     if heading_match["section"] and _is_sentence_about_policy(
@@ -274,7 +308,9 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         return None
     if not (typography.is_block_start(line_index) or typography.is_after_sentence(line_index)):
         return None
-    heading_title = heading_match["title"] or heading_match["uncapped"] or ""
+    heading_title = (
+        heading_match["title"] or heading_match["uncapped"] or heading_match["after_comma"] or ""
+    )
     if heading_match["continued"] or _CONTINUED_PATTERN.search(heading_title[-40:]):
         return None
     heading_word = heading_match["word"]
@@ -400,6 +436,15 @@ def _make_heading_bar_heading(typography: Typography, line_index: int) -> Policy
     assert heading_match is not None
     return PolicyHeading(
         line_index, line_index, f"Policy {heading_match['number']}", heading_match["title"].strip()
+    )
+
+
+def _make_number_heading(typography: Typography, line_index: int) -> PolicyHeading:
+    """Return the heading `6. Affordable homes`, which a line is known to be."""
+    heading_match = NUMBER_HEADING_PATTERN.fullmatch(typography.lines[line_index].line.text)
+    assert heading_match is not None
+    return PolicyHeading(
+        line_index, line_index, f"Policy {heading_match['number']}", heading_match["title"]
     )
 
 

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from readingroom.engine.chunking import Span
 from readingroom.ingest.document import DocumentSection, PassageKind
 from readingroom.ingest.structure.extents import (
-    find_box_end_index,
     find_side_column_left,
     find_text_end_index,
     is_policy_set_in_bold,
-    is_small_print_between_boxes,
 )
 from readingroom.ingest.structure.footnotes import find_marks_by_footnote_line, has_note_mark
 from readingroom.ingest.structure.headings import (
@@ -29,6 +27,10 @@ from readingroom.ingest.structure.numbering import (
     iterate_plain_paragraph_starts,
 )
 from readingroom.ingest.structure.policies import find_policy_and_other_headings
+from readingroom.ingest.structure.policy_boxes import (
+    find_box_end_index,
+    is_small_print_between_boxes,
+)
 from readingroom.ingest.structure.policy_headings import PolicyHeading, is_heading_repeated_on_page
 from readingroom.ingest.structure.rules import find_ruled_end_indexes
 from readingroom.ingest.structure.starts import (
@@ -228,11 +230,12 @@ class _PolicyExtents:
     def _is_part_of_policy(self, section_start: SectionStart, last_outside_line_index: int) -> bool:
         """Whether `Part A` follows a policy without a box, in letters no larger than its own."""
         policy_index = bisect_right(self._policy_line_indexes, section_start.line_index) - 1
-        if (
-            section_start.kind != "part"
-            or policy_index < 0
-            or last_outside_line_index > self._policy_line_indexes[policy_index]
-        ):
+        if policy_index < 0:
+            return False
+        policy_line_index = self._policy_line_indexes[policy_index]
+        if section_start.kind == "chapter" and section_start.line_index == policy_line_index:
+            return True  # `6. Homes`, which the text calls `Policy 6`
+        if section_start.kind != "part" or last_outside_line_index > policy_line_index:
             return False
         flow_lines = self._typography.lines
         heading_line = flow_lines[self.policies[policy_index].heading_index].line
