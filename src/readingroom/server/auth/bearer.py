@@ -147,6 +147,7 @@ class KeyAuth:
         request_user = self.find_user_by_digest(issued_token.grant.key_digest)
         if request_user is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
+        # An app may never do more than the key that it calls with, whatever its grant says.
         may_write = issued_token.grant.may_write and WRITE_SCOPE in request_user.scopes
         return AuthenticatedUser(
             AccessToken(

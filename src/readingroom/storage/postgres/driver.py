@@ -158,6 +158,7 @@ def _check_url(url: str) -> None:
     # psycopg would quote in its error what it cannot read: the password, or a part of it.
     try:
         conninfo_to_dict(url)
+        # libpq ends the password at the first `@`, and takes the rest of it for the host.
         is_readable = urlsplit(url).netloc.count("@") <= 1
     except (psycopg.ProgrammingError, ValueError):
         is_readable = False
@@ -288,6 +289,7 @@ class PostgresConnection:
     def wait_for_notices(self, seconds: float) -> list[str]:
         """Return what was notified on the channels that this listens to; nothing comes late."""
         with _translate_errors():
+            # It ends with the first notice; without the number it would wait for all of the time.
             notices = self._psycopg_connection.notifies(timeout=seconds, stop_after=1)
             return [notice.payload for notice in notices]
 
@@ -302,6 +304,7 @@ def _translate_placeholders(sql: str) -> str:
         lambda literal_or_placeholder: (
             "%s" if literal_or_placeholder[0] == "?" else literal_or_placeholder[0]
         ),
+        # psycopg would take any other `%` for a placeholder.
         sql.replace("%", "%%"),
     )
 
@@ -341,6 +344,7 @@ def _translate_errors() -> Iterator[None]:
 
 def _describe_with_advice(error: psycopg.Error) -> str:
     """Return the first line of an error, and what to do about it where that is known."""
+    # A lost connection, and a server that was shut down; an error of the network has no code.
     is_connection_lost = error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
     advice = _ADVICE_BY_SQL_STATE.get(
         error.sqlstate or "", _TRY_AGAIN_ADVICE if is_connection_lost else ""

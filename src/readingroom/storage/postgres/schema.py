@@ -10,6 +10,7 @@ SCHEMA_VERSION = 5
 """Raised with every migration; a process refuses a database with a higher one."""
 
 _MIGRATION_LOCK_NUMBER = 7_323_108_117_105_110  # any number that no other lock has
+# `btree_gist` for the text beside a range in the constraint `revisions_share_no_day`.
 _POSTGRES_EXTENSIONS = ("vector", "btree_gist")
 
 _MIGRATION_STATEMENTS_BY_VERSION: dict[int, tuple[str, ...]] = {
@@ -39,6 +40,8 @@ _MIGRATION_STATEMENTS_BY_VERSION: dict[int, tuple[str, ...]] = {
             PRIMARY KEY (collection, generation)
         )
         """,
+        # Counts change with every write: with room in its page a row's new version needs no new
+        # index entry.
         """
         CREATE TABLE stems (
             collection text COLLATE "C" NOT NULL REFERENCES collections,
@@ -251,6 +254,7 @@ def migrate(connection: Any) -> None:
     extension is missing.
     """
     with connection.transaction():
+        # Without turns two processes could both find nothing there, and the slower one would fail.
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATION_LOCK_NUMBER,))
         create_version_table(connection, "readingroom", "integer NOT NULL")
         version_row = connection.execute(

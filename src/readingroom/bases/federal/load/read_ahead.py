@@ -289,6 +289,8 @@ class _ReadAhead:
 
     def close(self) -> None:
         if self._pool:
+            # Files that still wait are not wanted any more; only what is being parsed is waited
+            # for.
             self._pool.shutdown(cancel_futures=True)
 
 
@@ -311,6 +313,7 @@ def _start_worker() -> None:
 def _exit_with_parent() -> None:
     if main_process := parent_process():
         main_process.join()
+    # Not `sys.exit`, which would end this thread and leave the process.
     os._exit(1)  # a pool's worker would wait for ever for a parent that was killed
 
 
