@@ -183,7 +183,7 @@ def _find_loadable_files(*suffixes: str) -> list[Path]:
     for path in sorted(OFFICIAL.rglob("*")):
         if path.suffix.lower() in suffixes:
             file = RawFile(path.name, path.read_bytes(), lambda name: None)
-            if any(loader.recognizes_file(file.file_start) for loader in LOADERS):
+            if any(loader.recognizes_file(file.start_reader) for loader in LOADERS):
                 loadable.append(path)
     return loadable
 

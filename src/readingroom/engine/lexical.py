@@ -386,8 +386,8 @@ class LexicalIndex:
         # Before they go: their words are counted from the rows themselves.
         self._add_to_stem_counts(db, row_numbers, -1)
         for table_name, row_column in (("words", "rowid"), ("documents", "row")):
-            row_tuples = [(row_number,) for row_number in row_numbers]
-            db.executemany(f"DELETE FROM {table_name} WHERE {row_column} = ?", row_tuples)
+            sql_parameter_rows = [(row_number,) for row_number in row_numbers]
+            db.executemany(f"DELETE FROM {table_name} WHERE {row_column} = ?", sql_parameter_rows)
 
     def _add_to_stem_counts(self, db: Database, row_numbers: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""

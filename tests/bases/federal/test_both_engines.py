@@ -97,7 +97,7 @@ async def test_searches(both: tuple[Asked, Asked], mode: str, query: str) -> Non
 async def test_counts_and_series(both: tuple[Asked, Asked], resource: str) -> None:
     plan = TABLES_BY_NAME[resource].aggregation_plan
     await compare_tool(both, "count", resource=resource)
-    for time_field, _ in plan.date_columns:
+    for time_field, _ in plan.date_names_and_columns:
         series = {"resource": resource, "time_field": time_field}
         await compare_tool(both, "time_series", interval="month", **series)
         for group in plan.group_names:

@@ -284,9 +284,9 @@ async def test_18_the_enums_are_those_of_the_plans(world: Path, wire: str) -> No
             assert {each.name for each in one.aggregation_plan.measures} <= _list_enum_values(
                 tools["sum"], "sum_field"
             )
-            assert {name for name, _ in one.aggregation_plan.date_columns} <= _list_enum_values(
-                tools["time_series"], "time_field"
-            )
+            assert {
+                name for name, _ in one.aggregation_plan.date_names_and_columns
+            } <= _list_enum_values(tools["time_series"], "time_field")
 
 
 def _list_enum_values(tool: Any, argument: str) -> set[str]:

@@ -482,7 +482,7 @@ def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Pat
             raise AssertionError("nothing may be written over a failure that nobody has seen")
         with writer.transaction():
             db.execute("INSERT INTO documents (doc, id, source) VALUES (99, 'pl:1-1', 'x')")
-        writer.wait_for_commit()
+        writer.wait_and_report_undone()
     with closing(store.connect(tmp_path / DATABASE_FILE)) as db:
         assert db.execute("SELECT count(*) FROM chunks").fetchone()[0] == 0
         assert db.execute("SELECT doc FROM documents").fetchone()[0] == 99

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.load import completeness, loading, read_ahead, steps
 from readingroom.bases.federal.schema.columns import list_computed_columns
 from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord, RecordLink
@@ -30,11 +30,11 @@ class NumberedAmendments:
     """Reads files of numbers, one amendment each; `!` gives the one before it a bad link."""
 
     format_id = "numbered/1"
-    source_names = ("amendments",)
+    record_source_names = ("amendments",)
     complete_for_columns = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.name.endswith(".numbers")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return file_start_reader.name.endswith(".numbers")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for word in raw_file.data.decode().split():

@@ -94,9 +94,11 @@ class SharedWords(SharedSearchParts):
                 conditions,
                 k,
             )
-        return self._rank_candidates(ranked_stems, average_token_count, conditions, k, cost_per_row)
+        return self._search_by_rarest_stems(
+            ranked_stems, average_token_count, conditions, k, cost_per_row
+        )
 
-    def _rank_candidates(
+    def _search_by_rarest_stems(
         self,
         ranked_stems: Sequence[_RankedStem],
         average_token_count: float,

@@ -402,7 +402,7 @@ def _rank_document_stretches(
 
     The body weighs 2, chapters on monitoring, old policies and the like 1, and annexes 0.
     """
-    ranked_stretches = [(0, _BODY_RANK)]
+    start_indexes_and_ranks = [(0, _BODY_RANK)]
     back_matter_level: int | None = None
     for section_start in headings:
         if section_start.kind not in ("part", "chapter", "annex", "section"):
@@ -416,10 +416,10 @@ def _rank_document_stretches(
             continue
         back_matter_level = section_start.level
         if is_annex and section_start.line_index > _MIN_ANNEX_POSITION_SHARE * line_count:
-            ranked_stretches.append((section_start.line_index, _ANNEX_RANK))
+            start_indexes_and_ranks.append((section_start.line_index, _ANNEX_RANK))
         elif is_annex or _BACK_MATTER_PATTERN.search(section_start.title[:200]):
-            ranked_stretches.append((section_start.line_index, _BACK_MATTER_RANK))
+            start_indexes_and_ranks.append((section_start.line_index, _BACK_MATTER_RANK))
         else:
-            ranked_stretches.append((section_start.line_index, _BODY_RANK))
+            start_indexes_and_ranks.append((section_start.line_index, _BODY_RANK))
             back_matter_level = None
-    return ranked_stretches
+    return start_indexes_and_ranks

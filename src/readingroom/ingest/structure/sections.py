@@ -25,11 +25,14 @@ from readingroom.ingest.structure.headings import (
 )
 from readingroom.ingest.structure.layout import TextFlow
 from readingroom.ingest.structure.numbering import (
-    find_decimal_paragraph_starts,
+    find_decimal_numbered_sections,
     iterate_plain_paragraph_starts,
 )
 from readingroom.ingest.structure.policies import find_policy_and_other_headings
-from readingroom.ingest.structure.policy_headings import PolicyHeading, is_heading_repeated_on_page
+from readingroom.ingest.structure.policy_headings import (
+    PolicyHeading,
+    is_heading_repeated_at_page_top,
+)
 from readingroom.ingest.structure.rules import find_ruled_end_indexes
 from readingroom.ingest.structure.starts import (
     LEVELS_BY_SECTION_KIND,
@@ -59,7 +62,7 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
     """Return the sections in order; a stretch between two of them belongs to none."""
     typography = Typography(text_flow)
     headings = find_headings(typography)
-    decimal_starts = find_decimal_paragraph_starts(typography, headings)
+    decimal_starts = find_decimal_numbered_sections(typography, headings)
     outline_starts = _add_figure_page_starts(
         typography,
         sorted([*headings, *decimal_starts], key=lambda section_start: section_start.line_index),
@@ -234,9 +237,9 @@ class _PolicyExtents:
             or last_outside_line_index > self._policy_line_indexes[policy_index]
         ):
             return False
-        flow_lines = self._typography.lines
-        heading_line = flow_lines[self.policies[policy_index].heading_index].line
-        section_start_line = flow_lines[section_start.line_index].line
+        document_lines = self._typography.lines
+        heading_line = document_lines[self.policies[policy_index].heading_index].line
+        section_start_line = document_lines[section_start.line_index].line
         return section_start_line.letter_height <= heading_line.letter_height + 0.5
 
     def divide_policies(self, divisions: Sequence[_Division]) -> Iterator[_Division]:
@@ -309,7 +312,7 @@ class _PolicyExtents:
         title_end_index = self._typography.find_title_end(heading_index, policy_heading.title)
         heading_line_count = title_end_index - heading_index
         for line_index in range(title_end_index, policy_end_index - heading_line_count):
-            if is_heading_repeated_on_page(
+            if is_heading_repeated_at_page_top(
                 self._typography, heading_index, line_index, heading_line_count
             ):
                 resumed_index = line_index + heading_line_count

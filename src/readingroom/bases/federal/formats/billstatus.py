@@ -35,7 +35,7 @@ from readingroom.bases.federal.formats.parts.bill_fields import (
     require_text,
 )
 from readingroom.bases.federal.formats.parts.bill_stage import determine_progress
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     build_committee_stub,
     build_legislator_stub,
@@ -91,7 +91,7 @@ class BillStatusLoader:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
     format_id: ClassVar[str] = "billstatus/8"
-    source_names: ClassVar[tuple[str, ...]] = (
+    record_source_names: ClassVar[tuple[str, ...]] = (
         "bills",
         "amendments",
         "cbo_cost_estimates",
@@ -100,8 +100,8 @@ class BillStatusLoader:
     )
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<billStatus" in file_start.first_bytes
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return b"<billStatus" in file_start_reader.first_bytes
 
     def parse(
         self, raw_file: RawFile, file_stamp: FileStamp

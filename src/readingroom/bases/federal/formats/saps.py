@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bill_links
 from readingroom.bases.federal.formats.parts.pdfs import PdfText
 from readingroom.bases.federal.formats.parts.positions import find_position
@@ -43,16 +43,16 @@ class StatementLoader:
     """`47-Trump.yaml`: every statement of one administration."""
 
     format_id: ClassVar[str] = "saps/5"
-    source_names: ClassVar[tuple[str, ...]] = ("saps",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("saps",)
     complete_for_columns: ClassVar[str | None] = "president, congress"
 
     def __init__(self, read_pdf_texts: Callable[[Sequence[bytes]], list[PdfText]]) -> None:
         self._read_pdf_texts = read_pdf_texts
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         return (
-            file_start.first_bytes.startswith(b"- bills:")
-            and b"document_title:" in file_start.first_bytes
+            file_start_reader.first_bytes.startswith(b"- bills:")
+            and b"document_title:" in file_start_reader.first_bytes
         )
 
     def list_companions(self, raw_file: RawFile) -> Iterator[str]:

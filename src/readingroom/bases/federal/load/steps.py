@@ -92,18 +92,18 @@ class StepWriter(ABC):
             yield
         except Exception:
             with suppress(Exception):  # where the database is gone, this fails for the same reason
-                self.commit()
+                self.commit_and_report_undone()
             raise
         except BaseException:
-            self.commit()
+            self.commit_and_report_undone()
             raise
-        self.commit()
+        self.commit_and_report_undone()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         with self._begin_step(is_flushed_to_disk=True):
             yield
-        self.commit()
+        self.commit_and_report_undone()
 
     @contextmanager
     def file_savepoint(self) -> Iterator[FileStep]:
@@ -195,12 +195,12 @@ class StepWriter(ABC):
 
     def _begin_transaction(self) -> None:
         """Begin a transaction if none is open. Raise `EarlierStepRefused` if steps are undone."""
-        are_steps_undone = self.wait_for_commit()
+        are_steps_undone = self.wait_and_report_undone()
         if self._db.has_background_failed:
             background_error = self._db.finish_background_work()
             assert background_error is not None
             self._undo_refused_steps(background_error)
-            are_steps_undone |= self.wait_for_commit()
+            are_steps_undone |= self.wait_and_report_undone()
         if are_steps_undone:
             raise EarlierStepRefused
         self._given_steps = self._list_unaccepted_steps()
@@ -218,12 +218,12 @@ class StepWriter(ABC):
         # While steps are on their way, without waiting for them.
         return bool(self._given_steps) or self._db.in_transaction
 
-    def commit(self) -> bool:
+    def commit_and_report_undone(self) -> bool:
         """Commit the open transaction, if any; on the commit thread that may take a while.
 
-        Return, as `wait_for_commit` does, whether steps before it were undone.
+        Return, as `wait_and_report_undone` does, whether steps before it were undone.
         """
-        are_steps_undone = self.wait_for_commit()
+        are_steps_undone = self.wait_and_report_undone()
         if self._is_in_step:
             self._roll_back("ROLLBACK")  # a second interrupt hit the rollback of a step
             self._given_steps.clear()
@@ -239,7 +239,7 @@ class StepWriter(ABC):
         else:
             self._commit_now(is_flushed_to_disk)
 
-    def wait_for_commit(self) -> bool:
+    def wait_and_report_undone(self) -> bool:
         """Wait for the last commit, and tell whoever wrote steps that were refused or undone.
 
         Return whether there are steps that were undone: they were told, and are to be written

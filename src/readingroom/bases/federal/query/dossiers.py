@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from pydantic_core import from_json
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.cards import make_card
 from readingroom.bases.federal.query.dossier_models import Section, SectionError
@@ -202,12 +202,12 @@ def make_list_reader(
         filter_values: dict[str, Any] = {filter_name: dossier_subject.id}
         if by_congress and dossier_subject.congress is not None:
             filter_values["congress"] = dossier_subject.congress
-        row_filter = build_row_filter(record_source.record_table, filter_values)
+        sql_filter = build_sql_filter(record_source.record_table, filter_values)
         record_page = store.list_records(
-            dossier_subject.db, record_source, row_filter, MAX_SECTION_ITEMS, None
+            dossier_subject.db, record_source, sql_filter, MAX_SECTION_ITEMS, None
         )
         total_count = (
-            store.count_records(dossier_subject.db, record_source, row_filter)
+            store.count_records(dossier_subject.db, record_source, sql_filter)
             if record_page.after_key
             else len(record_page.rows)
         )

@@ -178,7 +178,7 @@ def make_change_links(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
     if revision_id not in revision_ids:
         return []
     revision_index = revision_ids.index(revision_id)
-    labelled_older_indexes = [
+    labels_and_older_indexes = [
         ("What this revision changed", revision_index - 1),
         ("What the next one changed", revision_index),
     ]
@@ -189,7 +189,7 @@ def make_change_links(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
                 policy.source, eligible_revisions[older_index], eligible_revisions[older_index + 1]
             ),
         )
-        for link_label, older_index in labelled_older_indexes
+        for link_label, older_index in labels_and_older_indexes
         if 0 <= older_index < len(eligible_revisions) - 1
     ]
 

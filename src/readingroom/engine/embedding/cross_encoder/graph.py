@@ -126,20 +126,22 @@ class _CrossEncoderGraph(EncoderGraph):
             raise KeyError(f"there are no weights named {', '.join(sorted(unknown_weight_names))}")
 
     def _add_all_nodes(self) -> int:
-        input_tensor_name = self._add_embeddings()
+        hidden_tensor_name = self._add_embeddings()
         *lower_layer_prefixes, last_layer_prefix = (
             f"encoder.layer.{layer_number}"
             for layer_number in range(_MODEL_CONFIG["num_hidden_layers"])
         )
         for layer_prefix in lower_layer_prefixes:
-            input_tensor_name = self._add_layer(input_tensor_name, input_tensor_name, layer_prefix)
+            hidden_tensor_name = self._add_layer(
+                hidden_tensor_name, hidden_tensor_name, layer_prefix
+            )
         # Whether the text answers is read off the first token alone.
         self._add_constant("one", np.array([1], np.int64))
         first_token_tensor_name = self._add_node(
-            "Slice", [input_tensor_name, "zero", "one", "one"], "first"
+            "Slice", [hidden_tensor_name, "zero", "one", "one"], "first"
         )
         first_token_tensor_name = self._add_layer(
-            input_tensor_name, first_token_tensor_name, last_layer_prefix
+            hidden_tensor_name, first_token_tensor_name, last_layer_prefix
         )
         pooled_tensor_name = self._add_node(
             "Tanh", [self._add_linear(first_token_tensor_name, "pooler.dense")], "pooled"

@@ -78,9 +78,9 @@ def build_vote_links(
 
     Several actions may tell of one: what stands in a field comes before what only words say.
     """
-    flagged_actions = zip(map(_has_recorded_votes, action_elements), bill_actions, strict=True)
+    flags_and_actions = zip(map(_has_recorded_votes, action_elements), bill_actions, strict=True)
     for is_recorded, bill_action in sorted(
-        flagged_actions, key=lambda flagged_action: not flagged_action[0]
+        flags_and_actions, key=lambda flag_and_action: not flag_and_action[0]
     ):
         stating_field_name = "recordedVotes" if is_recorded else "text"
         for vote_id in bill_action.votes:
