@@ -327,13 +327,13 @@ async def test_20_21_dossiers_are_whole_and_lead_on(
                 "get_bill_dossier",
                 {"bill_id": bill["id"]},
                 f"/bills/{bill['id']}",
-                dossiers.BILL_SECTION_READERS,
+                dossiers.READER_BY_BILL_SECTION,
             ),
             (
                 "get_legislator_dossier",
                 {"bioguide_id": member, "congress": 119},
                 f"/legislators/{member}",
-                dossiers.LEGISLATOR_SECTION_READERS,
+                dossiers.READER_BY_MEMBER_SECTION,
             ),
         ):
             told = await say.answer(tool, **arguments)

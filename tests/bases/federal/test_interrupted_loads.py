@@ -57,7 +57,7 @@ def load(
     """Load four files; return the exit code, and what is printed to both outputs."""
     monkeypatch.setattr(loading, "LOADERS", (BrokenOffAmendments(break_off),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 1)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 1})
     files = data.parent / "files"
     files.mkdir(exist_ok=True)
     for number in range(1, 5):

@@ -72,7 +72,7 @@ def test_loads_that_begin_together_load_each_file_once(
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (CountedAmendments(),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 2})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 2})
     files = tmp_path / "files"
     files.mkdir()
     for number in range(40):

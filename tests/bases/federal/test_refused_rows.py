@@ -50,7 +50,7 @@ def test_a_refused_row_fails_its_file_and_no_other(
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", rows_per_commit)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 1})
     files = tmp_path / "files"
     files.mkdir()
     (files / "a.numbers").write_text(" ".join(map(str, range(20))))
@@ -109,7 +109,7 @@ def test_a_refused_last_file_is_told_too(
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 1})
     (tmp_path / "only.numbers").write_text(" ".join([*map(str, range(20)), "20!"]))
     summary = loading.load(place, [tmp_path / "only.numbers"], None)
     assert (summary.loaded, summary.failed, summary.records) == (0, 1, 0)

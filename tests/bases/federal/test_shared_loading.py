@@ -61,7 +61,7 @@ def test_a_row_that_the_database_refuses_takes_its_file_back_and_no_other(
 ) -> None:
     """It refuses it when the file was given to it long ago; those before are committed."""
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 60)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 1})
     with (
         closing(store.connect(place, writing=True)) as db,
         ThreadPoolExecutor(1) as commit_thread,
@@ -173,7 +173,7 @@ def test_only_what_follows_a_file_waits_for_the_disk(
     place: SharedRecords, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 1})
     statements: list[str] = []
     with closing(store.connect(place, writing=True)) as db:
         writer = Writer(db)

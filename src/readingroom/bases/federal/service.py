@@ -372,7 +372,7 @@ class FederalService:
 
     async def build_bill_dossier(self, record_id: str) -> BillDossier:
         bill_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["bills"], record_id, None, dossiers.BILL_SECTION_READERS
+            SOURCES_BY_NAME["bills"], record_id, None, dossiers.READER_BY_BILL_SECTION
         )
         return BillDossier(bill=Bill.model_validate(bill_fields), **sections)
 
@@ -380,7 +380,7 @@ class FederalService:
         self, record_id: str, congress: int | None
     ) -> LegislatorDossier:
         member_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["legislators"], record_id, congress, dossiers.LEGISLATOR_SECTION_READERS
+            SOURCES_BY_NAME["legislators"], record_id, congress, dossiers.READER_BY_MEMBER_SECTION
         )
         return LegislatorDossier(
             legislator=Legislator.model_validate(member_fields), congress=congress, **sections
@@ -390,7 +390,7 @@ class FederalService:
         self, record_id: str, congress: int | None
     ) -> CommitteeDossier:
         committee_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["committees"], record_id, congress, dossiers.COMMITTEE_SECTION_READERS
+            SOURCES_BY_NAME["committees"], record_id, congress, dossiers.READER_BY_COMMITTEE_SECTION
         )
         return CommitteeDossier(
             committee=Committee.model_validate(committee_fields), congress=congress, **sections
@@ -398,7 +398,7 @@ class FederalService:
 
     async def build_public_law_dossier(self, record_id: str) -> PublicLawDossier:
         law_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["public_laws"], record_id, None, dossiers.PUBLIC_LAW_SECTION_READERS
+            SOURCES_BY_NAME["public_laws"], record_id, None, dossiers.READER_BY_LAW_SECTION
         )
         return PublicLawDossier(public_law=Law.model_validate(law_fields), **sections)
 

@@ -157,7 +157,9 @@ class SharedWords(SharedSearchParts):
             )
             for stem, stem_chunk_count in chunk_count_by_stem.items()
         ]
-        return sorted(ranked_stems, key=lambda stem: (stem.chunk_count, stem.stem))
+        return sorted(
+            ranked_stems, key=lambda ranked_stem: (ranked_stem.chunk_count, ranked_stem.stem)
+        )
 
     def _rank_chunks(
         self,

@@ -195,11 +195,11 @@ def is_drawing_page(raw_page: RawPage) -> bool:
     return raw_page.drawn_line_count >= _MIN_LINES_WITHOUT_TITLE_BLOCK
 
 
-def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> str:
+def determine_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> str:
     """Return the kind of a document by its first page, else by its words; `other` by neither."""
     first_page = next((raw_page for raw_page in raw_pages if raw_page.lines), None)
     if first_page is not None and is_drawing_page(first_page):
-        return _find_drawing_kind(first_page.lines)
+        return _determine_drawing_kind(first_page.lines)
     return (
         (_find_kind_by_title(first_page.lines) if first_page is not None else None)
         or _find_kind_by_defining_phrase(document_text)
@@ -209,7 +209,7 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
     )
 
 
-def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
+def _determine_drawing_kind(page_lines: Sequence[Line]) -> str:
     """Return what is drawn: by the largest letters that say so, else by the labels on it."""
     for page_line in sorted(page_lines, key=lambda page_line: -page_line.letter_height):
         line_words_text = make_words_text(page_line.text[:_MAX_TITLE_LINE_CHARS])

@@ -75,7 +75,7 @@ def _is_heading_bar(
     typography: Typography, policy_heading: PolicyHeading, box_start_index: int, box_end_index: int
 ) -> bool:
     """Whether a box holds only the heading of a policy, whose text begins below it or overleaf."""
-    title_end_index = typography.find_title_end(
+    title_end_index = typography.find_title_end_index(
         policy_heading.heading_index, policy_heading.title or "title"
     )
     return policy_heading.label_line_index is None and box_end_index <= title_end_index < len(
@@ -186,7 +186,7 @@ def is_policy_set_in_bold(
 
 def _find_text_start_index(typography: Typography, policy_heading: PolicyHeading) -> int:
     """Return the first line below the title of a policy, and below a table of facts there."""
-    text_start_index = typography.find_title_end(
+    text_start_index = typography.find_title_end_index(
         policy_heading.text_start_index, policy_heading.title or "title"
     )
     document_lines = typography.lines
@@ -368,7 +368,7 @@ def _find_last_box_end_index(
                 following_line.line.letter_height
                 > document_lines[box_start_index].line.letter_height + 1
             )
-            has_text = typography.find_title_end(box_start_index, "title") < box_end_index
+            has_text = typography.find_title_end_index(box_start_index, "title") < box_end_index
             if (
                 is_chapter_title
                 or is_explaining_heading(typography, next_index)

@@ -308,7 +308,7 @@ def _find_running_line_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]
     """
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
-    usual_size = _find_usual_letter_size(raw_pages)
+    usual_size = _measure_usual_letter_size(raw_pages)
     return (
         _find_frequent_line_keys(raw_pages, _make_text_and_height_key, 0.25)
         | _find_frequent_line_keys(raw_pages, _make_line_beginning_key, 0.5)
@@ -319,7 +319,7 @@ def _find_running_line_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]
     )
 
 
-def _find_usual_letter_size(raw_pages: Sequence[RawPage]) -> float:
+def _measure_usual_letter_size(raw_pages: Sequence[RawPage]) -> float:
     """Return the size of most letters."""
     char_counts_by_size: Counter[float] = Counter()
     for raw_page in raw_pages:

@@ -113,7 +113,7 @@ def _iterate_nearby_headings(
     raw_pages: Sequence[RawPage], page_indexes_and_lines: Sequence[tuple[int, Line]]
 ) -> Iterator[set[str]]:
     """Yield for each header the lines further in on near pages, and what precedes their colon."""
-    headings_by_page_index = [
+    headings_of_each_page = [
         {
             heading_text
             for line in raw_page.lines
@@ -126,5 +126,5 @@ def _iterate_nearby_headings(
     for page_index, _ in page_indexes_and_lines:
         first_page_index = max(page_index - _PAGES_SEARCHED_BEFORE, 0)
         yield set().union(
-            *headings_by_page_index[first_page_index : page_index + _PAGES_SEARCHED_AFTER + 1]
+            *headings_of_each_page[first_page_index : page_index + _PAGES_SEARCHED_AFTER + 1]
         )

@@ -21,18 +21,16 @@ def find_page_labels(raw_pages: Sequence[RawPage]) -> list[str]:
     A number counts where the page before or after continues it. Two pages side by side have both:
     `50–51`.
     """
-    edge_numbers_by_page_index = [_list_edge_numbers(raw_page) for raw_page in raw_pages]
+    edge_numbers_of_each_page = [_list_edge_numbers(raw_page) for raw_page in raw_pages]
     page_labels: list[str] = []
     for page_index, raw_page in enumerate(raw_pages):
         numbers_on_neighbouring_pages = (
-            edge_numbers_by_page_index[page_index - 1] if page_index else set(),
-            edge_numbers_by_page_index[page_index + 1]
-            if page_index + 1 < len(raw_pages)
-            else set(),
+            edge_numbers_of_each_page[page_index - 1] if page_index else set(),
+            edge_numbers_of_each_page[page_index + 1] if page_index + 1 < len(raw_pages) else set(),
         )
         page_labels.append(
             _choose_page_label(
-                edge_numbers_by_page_index[page_index], *numbers_on_neighbouring_pages
+                edge_numbers_of_each_page[page_index], *numbers_on_neighbouring_pages
             )
             or raw_page.label
         )

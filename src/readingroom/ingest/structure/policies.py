@@ -322,7 +322,9 @@ class _PolicyChooser:
         box_of_heading = self._typography.lines[heading_index].box
         if box_of_heading is None or not box_of_heading.is_grid:
             return False
-        text_start_index = self._typography.find_title_end(heading_index, candidate_heading.title)
+        text_start_index = self._typography.find_title_end_index(
+            heading_index, candidate_heading.title
+        )
         does_box_hold_policy = (
             self._is_first_line_of_box(candidate_heading)
             and self._typography.is_long_line(text_start_index)

@@ -264,7 +264,7 @@ class _PolicyExtents:
                 policy_heading.title,
             )
             yield _Division(policy_heading.line_index, policy_start)
-            title_end_index = self._typography.find_title_end(
+            title_end_index = self._typography.find_title_end_index(
                 policy_heading.heading_index, policy_heading.title
             )
             if title_end_index < policy_heading.text_start_index:
@@ -309,7 +309,7 @@ class _PolicyExtents:
     ) -> Iterator[_Division]:
         """Yield where a policy goes on below its heading that is printed again on a new page."""
         heading_index = policy_heading.heading_index
-        title_end_index = self._typography.find_title_end(heading_index, policy_heading.title)
+        title_end_index = self._typography.find_title_end_index(heading_index, policy_heading.title)
         heading_line_count = title_end_index - heading_index
         for line_index in range(title_end_index, policy_end_index - heading_line_count):
             if is_heading_repeated_at_page_top(
@@ -463,7 +463,9 @@ def _iterate_lead_line_indexes(
             yield find_leading_headings_index(typography, text_start_index, division.line_index)
         text_start_index = division.line_index + 1
         if section_start is not None and not division.is_resumed:
-            text_start_index = typography.find_title_end(division.line_index, section_start.title)
+            text_start_index = typography.find_title_end_index(
+                division.line_index, section_start.title
+            )
 
 
 def find_passage_kind(

@@ -200,7 +200,7 @@ class Typography:
 
     def is_section_start(self, line_index: int) -> bool:
         """Whether a line reads like a heading and text in other letters follows it."""
-        title_end_index = self.find_title_end(line_index, "title")
+        title_end_index = self.find_title_end_index(line_index, "title")
         text_follows = title_end_index < len(self.lines) and not self.is_emphasised(title_end_index)
         return (
             text_follows
@@ -216,7 +216,7 @@ class Typography:
             and abs(first_line.letter_height - other_line.letter_height) < 0.5
         )
 
-    def find_title_end(self, line_index: int, heading_title: str) -> int:
+    def find_title_end_index(self, line_index: int, heading_title: str) -> int:
         """Return the index after the last line of the title that begins on a line."""
         if not heading_title or not self.is_emphasised(line_index):
             return line_index + 1
@@ -234,7 +234,7 @@ class Typography:
 
     def join_title_lines(self, first_line_index: int, heading_title: str) -> str:
         """Return a title with the lines on which it continues."""
-        title_end_index = self.find_title_end(first_line_index, heading_title)
+        title_end_index = self.find_title_end_index(first_line_index, heading_title)
         return " ".join(
             [
                 heading_title,

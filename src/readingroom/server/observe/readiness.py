@@ -36,18 +36,18 @@ class ReadinessChecks:
         return JSONResponse({"status": "ready"})
 
     async def _check_bases(self) -> dict[str, str]:
-        error_codes: dict[str, str] = {}
+        error_code_by_base: dict[str, str] = {}
 
         async def check_one_base(knowledge_base: KnowledgeBase) -> None:
             try:
                 with anyio.fail_after(_CHECK_TIMEOUT_SECONDS):
                     await knowledge_base.check_ready()
             except KnowledgeError as error:
-                error_codes[knowledge_base.name] = error.code
+                error_code_by_base[knowledge_base.name] = error.code
             except TimeoutError:
-                error_codes[knowledge_base.name] = "timeout"
+                error_code_by_base[knowledge_base.name] = "timeout"
 
         async with anyio.create_task_group() as task_group:
             for knowledge_base in self._bases:
                 task_group.start_soon(check_one_base, knowledge_base)
-        return dict(sorted(error_codes.items()))
+        return dict(sorted(error_code_by_base.items()))

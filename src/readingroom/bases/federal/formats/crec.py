@@ -31,8 +31,8 @@ from readingroom.bases.federal.formats.parts.xml import (
 )
 from readingroom.bases.federal.formats.uslm import parse_spelled_date
 from readingroom.bases.federal.schema.congress import (
-    BILL_LABELS,
     GPO_PUBLISHER,
+    LABEL_BY_BILL_TYPE,
     format_ordinal,
     get_congress_on,
 )
@@ -404,7 +404,7 @@ def _format_amended_bill(bill_id: str | None) -> str:
     if bill_id is None:
         return ""
     bill_type, _, bill_number = bill_id.split(":")
-    return f" to {BILL_LABELS[bill_type]} {bill_number}"
+    return f" to {LABEL_BY_BILL_TYPE[bill_type]} {bill_number}"
 
 
 def _find_amended_bill_id(opening_text: str, congress: int) -> str | None:

@@ -10,7 +10,7 @@ from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFi
 from readingroom.bases.federal.formats.parts.mentions import find_bill_links
 from readingroom.bases.federal.formats.parts.people import build_committee_stub, parse_chamber
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_iso_date, parse_xml
-from readingroom.bases.federal.schema.congress import BILL_LABELS, format_ordinal
+from readingroom.bases.federal.schema.congress import LABEL_BY_BILL_TYPE, format_ordinal
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
     ParsedRecord,
@@ -337,7 +337,7 @@ def _list_committees(hearing_data: dict[str, Any]) -> list[CommitteeIdAndName]:
 def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[RecordLink]:
     for bill_data in related_bills:
         bill_type = str(bill_data.get("type") or "").lower()
-        if bill_type in BILL_LABELS:
+        if bill_type in LABEL_BY_BILL_TYPE:
             bill_id = make_bill_id(bill_data["congress"], bill_type, bill_data["number"])
             yield RecordLink(
                 LinkKind.HEARING,

@@ -13,7 +13,7 @@ from readingroom.bases.federal.formats.parts.people import (
     build_office_record,
     parse_chamber,
 )
-from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
+from readingroom.bases.federal.formats.parts.yaml_files import parse_yaml
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
@@ -65,8 +65,8 @@ class LegislatorLoader:
         return has_member_terms and b"  - type: prez" not in first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        people_data = load_yaml(raw_file.data)
-        file_stamp = _add_file_date(file_stamp, people_data)
+        people_data = parse_yaml(raw_file.data)
+        file_stamp = _make_dated_stamp(file_stamp, people_data)
         is_current_list = "current" in raw_file.name
         for person_data in people_data:
             legislator_record = _build_legislator(person_data, is_current_list, file_stamp)
@@ -94,7 +94,7 @@ class CommitteeLoader:
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        for committee_data in load_yaml(raw_file.data):
+        for committee_data in parse_yaml(raw_file.data):
             subcommittee_items = committee_data.get("subcommittees", ())
             committee_id = make_committee_id(str(committee_data["thomas_id"]))
             subcommittee_ids = [
@@ -130,7 +130,7 @@ class RosterLoader:
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         # The file does not say of which Congress it is: it is that of the day it was read.
         congress = get_congress_on(file_stamp.retrieved_at)
-        for committee_code, committee_seats in load_yaml(raw_file.data).items():
+        for committee_code, committee_seats in parse_yaml(raw_file.data).items():
             for committee_seat in committee_seats:
                 named_person = Person(
                     bioguide_id=committee_seat["bioguide"], name=committee_seat["name"]
@@ -156,7 +156,7 @@ class DistrictOfficeLoader:
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        for member_data in load_yaml(raw_file.data):
+        for member_data in parse_yaml(raw_file.data):
             for office_data in member_data["offices"]:
                 yield _build_district_office(member_data["id"]["bioguide"], office_data, file_stamp)
 
@@ -175,13 +175,13 @@ class SocialMediaLoader:
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        for member_data in load_yaml(raw_file.data):
+        for member_data in parse_yaml(raw_file.data):
             yield _build_account_record(
                 member_data["id"]["bioguide"], member_data["social"], file_stamp
             )
 
 
-def _add_file_date(file_stamp: FileStamp, people_data: list[dict[str, Any]]) -> FileStamp:
+def _make_dated_stamp(file_stamp: FileStamp, people_data: list[dict[str, Any]]) -> FileStamp:
     """Date a file that bears no date: it is of no earlier day than the newest term that began."""
     retrieval_day = file_stamp.retrieved_at[:10]
     term_start_days = [

@@ -22,8 +22,8 @@ from readingroom.bases.federal.formats.parts.people import (
 )
 from readingroom.bases.federal.formats.parts.xml import extract_prose, find_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
-    BILL_LABELS,
     GPO_PUBLISHER,
+    LABEL_BY_BILL_TYPE,
     build_bill_page_url,
     format_bill_number,
 )
@@ -186,7 +186,7 @@ def _build_bill(
         text=RecordText(
             part=version_code,
             body=extract_body_text(bill_element),
-            title=f"{BILL_LABELS[bill_type]} {bill_number} "
+            title=f"{LABEL_BY_BILL_TYPE[bill_type]} {bill_number} "
             f"({stage_label or version_code.upper()}): {bill_title}",
             url=f"{_GOVINFO_URL}/BILLS-{congress}{bill_type}{bill_number}{version_code}",
             raw_sha256=file_stamp.sha256,
@@ -253,7 +253,7 @@ def _parse_bill_identity(metadata_element: Element) -> tuple[int, str, int, str]
 
 
 def _parse_bill_type(type_text: str) -> str:
-    if (bill_type := type_text.lower()) in BILL_LABELS:
+    if (bill_type := type_text.lower()) in LABEL_BY_BILL_TYPE:
         return bill_type
     raise ValueError(f"{type_text!r} is not a type of bill")
 

@@ -11,7 +11,7 @@ from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFi
 from readingroom.bases.federal.formats.parts.people import build_legislator_stub
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
-    BILL_LABELS,
+    LABEL_BY_BILL_TYPE,
     format_ordinal,
     get_first_day_of_congress,
 )
@@ -236,7 +236,7 @@ def _find_voted_bill_ids_and_names(
             r"[.\s]", "", find_text(document_element, "document_type") or ""
         ).lower()
         document_number = find_text(document_element, "document_number")
-        if document_type in BILL_LABELS and document_number and document_number.isdecimal():
+        if document_type in LABEL_BY_BILL_TYPE and document_number and document_number.isdecimal():
             bill_id = make_bill_id(
                 find_text(document_element, "document_congress") or congress,
                 document_type,

@@ -205,7 +205,7 @@ class _LoadRun:
         pending_files = [make_pending_file(file_ref, self._loaders) for file_ref in file_refs]
         return sorted(
             pending_files,
-            key=lambda file: rank_by_loader.get(file.loader, len(rank_by_loader)),
+            key=lambda pending_file: rank_by_loader.get(pending_file.loader, len(rank_by_loader)),
         )
 
     def _load_all_files(self, pending_files: Sequence[PendingFile]) -> None:

@@ -342,5 +342,7 @@ def _pack_records(
             if parsed_entry.record.id in mentioned_ids:
                 continue
             mentioned_ids.add(parsed_entry.record.id)
-        packed_record = PackedRecord.pack(parsed_entry.record, with_columns=includes_column_values)
+        packed_record = PackedRecord.pack(
+            parsed_entry.record, includes_columns=includes_column_values
+        )
         yield replace(parsed_entry, record=packed_record)

@@ -13,7 +13,7 @@ from readingroom.storage.errors import StorageFailed
 
 _MIN_COMMIT_ROWS = 2_000
 """How many rows are committed together, at least: each commit merges the full-text index."""
-_MIN_COMMIT_STEPS: Mapping[str, int] = {"sqlite": 1, "postgres": 5}
+_MIN_COMMIT_STEPS_BY_ENGINE: Mapping[str, int] = {"sqlite": 1, "postgres": 5}
 """How many steps are committed together, at least, by engine, unless they have very many rows.
 
 A load waits at a commit until PostgreSQL has taken all. Of hundreds of small files it would take
@@ -184,7 +184,7 @@ class StepWriter(ABC):
 
     def _is_worth_commit(self) -> bool:
         row_count = self._count_written_rows()
-        has_enough_steps = self._step_count >= _MIN_COMMIT_STEPS[self._db.dialect.engine]
+        has_enough_steps = self._step_count >= _MIN_COMMIT_STEPS_BY_ENGINE[self._db.dialect.engine]
         return row_count > _MIN_COMMIT_ROWS and (
             has_enough_steps or row_count > _MAX_UNCOMMITTED_ROWS
         )

@@ -434,7 +434,9 @@ def _list_nearest_values(
         closest_trigrams = max(
             value_trigrams,
             initial_trigrams,
-            key=lambda trigrams: len(written_trigrams & trigrams) / (len(trigrams) or 1),
+            key=lambda some_trigrams: (
+                len(written_trigrams & some_trigrams) / (len(some_trigrams) or 1)
+            ),
         )
         shared_count = len(written_trigrams & closest_trigrams)
         return stored_value in containing_values, shared_count / (

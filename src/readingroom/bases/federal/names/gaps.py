@@ -117,7 +117,7 @@ def _describe_missing_number(
             continue
         nearest_numbers = sorted(
             column_values.list_values(_MAX_READ_VALUES),
-            key=lambda number: abs(number - filter_value),
+            key=lambda stored_number: abs(stored_number - filter_value),
         )
         nearest_numbers_text = ", ".join(
             str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST_VALUES])

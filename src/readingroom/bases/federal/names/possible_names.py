@@ -26,7 +26,7 @@ def find_possible_names(
     words_by_name_id = find_names_by_trigrams(db, source, name_query, sql_filter)
     if len(words_by_name_id) >= _MAX_COMPARED_NAMES:
         # There are more of the name than are compared: do not miss those of the state in the query.
-        filter_with_meanings = add_filters(sql_filter, find_column_values(source, name_query))
+        filter_with_meanings = combine_filters(sql_filter, find_column_values(source, name_query))
         words_by_name_id |= find_names_by_trigrams(db, source, name_query, filter_with_meanings)
     return {**words_by_name_id, **find_names_by_initials(db, source, name_query.acronym)}
 
@@ -132,7 +132,7 @@ def find_column_values(source: Source, name_query: NameQuery) -> dict[str, str]:
     )
 
 
-def add_filters(sql_filter: SqlFilter, added_filters: Mapping[str, str]) -> SqlFilter:
+def combine_filters(sql_filter: SqlFilter, added_filters: Mapping[str, str]) -> SqlFilter:
     combined_sql = " AND ".join(
         [sql_filter.sql, *(f"{filter_name} = ?" for filter_name in added_filters)]
     )

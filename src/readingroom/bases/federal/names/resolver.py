@@ -11,7 +11,7 @@ from readingroom.bases.federal.names.agencies import find_agencies
 from readingroom.bases.federal.names.context import NameContext, get_context_fields
 from readingroom.bases.federal.names.possible_names import (
     NameWords,
-    add_filters,
+    combine_filters,
     find_column_values,
     find_names_by_initials,
     find_names_by_trigrams,
@@ -288,7 +288,7 @@ def _match_without_name(
     ):
         return
     for record_id, record in _read_records(
-        db, source, ("status = 'active'",), add_filters(sql_filter, value_by_column)
+        db, source, ("status = 'active'",), combine_filters(sql_filter, value_by_column)
     ):
         word_scores, reasons = explain_words(
             name_query, name_query.no_word_matches, name_query.no_word_matches, [record]

@@ -79,8 +79,8 @@ def rank_records(
     query_vector: Vector | None,
     vector_index: FederalVectors,
     passage_count: int,
-    proposed_by_words: Sequence[ProposedRecord],
-    proposed_by_meaning: Sequence[ProposedRecord],
+    records_matching_words: Sequence[ProposedRecord],
+    records_matching_meaning: Sequence[ProposedRecord],
     max_records: int,
 ) -> list[RankedRecord]:
     """Return records that either search proposes, each once, by its best passage.
@@ -89,33 +89,37 @@ def rank_records(
     query calls by their name come first.
     """
     named_document_row_ids = _find_named_document_row_ids(
-        db, query_text, [proposed_record.document_row_id for proposed_record in proposed_by_words]
+        db,
+        query_text,
+        [proposed_record.document_row_id for proposed_record in records_matching_words],
     )
-    proposed_by_words = sorted(
-        proposed_by_words,
+    records_matching_words = sorted(
+        records_matching_words,
         key=lambda proposed_record: proposed_record.document_row_id not in named_document_row_ids,
     )
     ranking_mode: Mode = "lexical"
-    if proposed_by_meaning:
-        ranking_mode = "hybrid" if proposed_by_words else "semantic"
+    if records_matching_meaning:
+        ranking_mode = "hybrid" if records_matching_words else "semantic"
     bonus_by_chunk_number: dict[int, float] = {}
     if ranking_mode == "hybrid":
         bonus_by_chunk_number = _compute_bonuses(
-            db, query_text, proposed_by_words, proposed_by_meaning
+            db, query_text, records_matching_words, records_matching_meaning
         )
-        proposed_by_meaning = _sort_by_cosine_and_bonus(proposed_by_meaning, bonus_by_chunk_number)
+        records_matching_meaning = _sort_by_cosine_and_bonus(
+            records_matching_meaning, bonus_by_chunk_number
+        )
     document_row_id_by_chunk_id = {
         str(proposed_record.chunk_number): proposed_record.document_row_id
-        for proposed_record in (*proposed_by_words, *proposed_by_meaning)
+        for proposed_record in (*records_matching_words, *records_matching_meaning)
     }
     match_strength_by_chunk_id = {
         str(proposed_record.chunk_number): proposed_record.match_strength
-        for proposed_record in proposed_by_words
+        for proposed_record in records_matching_words
     }
     scored_passages = rank_proposals(
         query_text,
-        [str(proposed_record.chunk_number) for proposed_record in proposed_by_meaning],
-        [str(proposed_record.chunk_number) for proposed_record in proposed_by_words],
+        [str(proposed_record.chunk_number) for proposed_record in records_matching_meaning],
+        [str(proposed_record.chunk_number) for proposed_record in records_matching_words],
         partial(
             _score_passages,
             db,
@@ -154,19 +158,19 @@ def rank_records(
 def _compute_bonuses(
     db: Database,
     query_text: str,
-    proposed_by_words: Sequence[ProposedRecord],
-    proposed_by_meaning: Sequence[ProposedRecord],
+    records_matching_words: Sequence[ProposedRecord],
+    records_matching_meaning: Sequence[ProposedRecord],
 ) -> dict[int, float]:
     """Return what the record of each proposed passage is worth beside the passage itself."""
     chunk_numbers = [
         proposed_record.chunk_number
-        for proposed_record in (*proposed_by_words, *proposed_by_meaning)
+        for proposed_record in (*records_matching_words, *records_matching_meaning)
     ]
     return compute_bonuses(db, query_text, chunk_numbers)
 
 
 def _sort_by_cosine_and_bonus(
-    proposed_by_meaning: Sequence[ProposedRecord], bonus_by_chunk_number: Mapping[int, float]
+    records_matching_meaning: Sequence[ProposedRecord], bonus_by_chunk_number: Mapping[int, float]
 ) -> list[ProposedRecord]:
     """Return the records by nearness and worth together.
 
@@ -176,7 +180,7 @@ def _sort_by_cosine_and_bonus(
     def compute_cosine_and_bonus(proposed_record: ProposedRecord) -> float:
         return proposed_record.cosine + bonus_by_chunk_number.get(proposed_record.chunk_number, 0.0)
 
-    return sorted(proposed_by_meaning, key=compute_cosine_and_bonus, reverse=True)
+    return sorted(records_matching_meaning, key=compute_cosine_and_bonus, reverse=True)
 
 
 def _separate_named_records(

@@ -89,7 +89,7 @@ class Ingestion:
                 stage=draft_plan_stage,
                 created_at=self._context.get_now(),
             )
-            remaining_revisions, failed_ids = timeline.remove_failed(
+            remaining_revisions, failed_ids = timeline.split_failed(
                 await self._registry.get_revisions(policy_slug), unsaved_revision, closes_open=True
             )
             revision_id = timeline.choose_revision_id(
@@ -229,7 +229,7 @@ class Ingestion:
             revisions = await self._registry.get_revisions(policy_slug)
             revision = timeline.get_revision(revisions, revision_id)
             amended_revision = revision.model_copy(update=changed_fields)
-            _, failed_ids = timeline.remove_failed(revisions, amended_revision, closes_open=False)
+            _, failed_ids = timeline.split_failed(revisions, amended_revision, closes_open=False)
             # The intent does not name the revision: all metadata of the policy is written again.
             async with self._enclose_replacement("amend", policy_slug, failed_ids):
                 await self._registry.replace_revisions(

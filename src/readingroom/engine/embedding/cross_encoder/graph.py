@@ -51,14 +51,14 @@ class PackagedWeights:
 
 
 def build_cross_encoder(
-    model_file: Path, weight_changes: Mapping[str, NDArray[np.float32]]
+    model_file: Path, weight_change_by_name: Mapping[str, NDArray[np.float32]]
 ) -> bytes:
     """Return the serialized graph of a package's model with changes added to its weights.
 
     Raise `ValueError` or `KeyError` when the file holds another kind of model.
     """
     weights = read_packaged_weights(model_file)
-    return _CrossEncoderGraph(weights, weight_changes).serialize()
+    return _CrossEncoderGraph(weights, weight_change_by_name).serialize()
 
 
 def read_packaged_weights(model_file: Path) -> PackagedWeights:
@@ -115,14 +115,16 @@ class _CrossEncoderGraph(EncoderGraph):
     output_name = "log_odds"
 
     def __init__(
-        self, packaged_weights: PackagedWeights, weight_changes: Mapping[str, NDArray[np.float32]]
+        self,
+        packaged_weights: PackagedWeights,
+        weight_change_by_name: Mapping[str, NDArray[np.float32]],
     ) -> None:
         super().__init__(_MODEL_CONFIG, packaged_weights.float_weights, "int8")
         self.quantised_weights = packaged_weights.quantised_weights
-        self.weight_changes = weight_changes
-        if unknown_weight_names := {f"{layer_name}.weight" for layer_name in weight_changes} - {
-            *self.quantised_weights
-        }:
+        self.weight_changes = weight_change_by_name
+        if unknown_weight_names := {
+            f"{layer_name}.weight" for layer_name in weight_change_by_name
+        } - {*self.quantised_weights}:
             raise KeyError(f"there are no weights named {', '.join(sorted(unknown_weight_names))}")
 
     def _add_all_nodes(self) -> int:

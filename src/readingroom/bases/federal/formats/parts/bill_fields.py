@@ -15,7 +15,7 @@ from readingroom.bases.federal.formats.parts.xml import (
     parse_iso_date,
     strip_html,
 )
-from readingroom.bases.federal.schema.congress import BILL_LABELS, get_first_day_of_congress
+from readingroom.bases.federal.schema.congress import LABEL_BY_BILL_TYPE, get_first_day_of_congress
 from readingroom.bases.federal.schema.entries import (
     RecordLink,
 )
@@ -374,7 +374,7 @@ def parse_related_bills(bill_element: Element) -> Iterator[RelatedBill]:
             for field_name in ("congress", "type", "number")
         )
         bill_type = re.sub(r"[.\s]", "", bill_type or "").lower()  # the oldest files write `H.Res.`
-        if congress and bill_number and bill_type in BILL_LABELS:
+        if congress and bill_number and bill_type in LABEL_BY_BILL_TYPE:
             yield RelatedBill(
                 id=make_bill_id(congress, bill_type, bill_number),
                 title=find_text(related_bill_element, "title")
