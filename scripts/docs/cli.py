@@ -11,8 +11,8 @@ from scripts.docs.markdown import block, code, page
 def render_cli_page() -> str:
     intro = """\
 What `--help` prints. `make serve` installs the command as `.venv/bin/readingroom`. Exit codes: 0
-for success (also when a server is stopped), 2 for a wrong option or setting, 1 for any other
-error."""
+for success (also when a server is stopped), 2 for a wrong option or setting, 130 after Ctrl-C, 1
+for any other error."""
     parts = [f"## {code(path)}\n\n{block('text', render_help(path))}" for path, _ in walk()]
     return page("Command line", intro, *parts)
 

@@ -1,11 +1,16 @@
 """The `readingroom` command: the names of its verbs; a verb is imported when it is run."""
 
 import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import click
 
 from readingroom import __version__
 from readingroom.core.imports import import_reference
+from readingroom.interrupts import begin_command, tell_interruption, was_interrupted
 
 _COMMAND_NAMES = (
     "serve",
@@ -29,6 +34,25 @@ has `_` for `-`.
 class _LazyGroup(click.Group):
     """Imports a verb when it is run, and the list of bases when a verb may be one of theirs."""
 
+    def main(self, *arguments: Any, standalone_mode: bool = True, **options: Any) -> Any:
+        """Run a command line and exit; the one place where an interrupt ends, however it came."""
+        run_to_end: Callable[..., Any] = partial(super().main, standalone_mode=False)
+        if not standalone_mode:
+            return run_to_end(*arguments, **options)
+        begin_command()
+        try:
+            exit_status = run_to_end(*arguments, **options)
+        except BaseException as error:
+            exit_status = _tell_end(error)
+        sys.exit(exit_status if isinstance(exit_status, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb. Raise `_Interrupted`: click would write `Aborted!` for the interrupt."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise _Interrupted from interrupt
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         base_group_names = [
             base_spec.name
@@ -46,6 +70,26 @@ class _LazyGroup(click.Group):
             return command
         base_spec = import_reference("readingroom.bases:BASES").get(cmd_name)
         return base_spec.cli.import_value() if base_spec and base_spec.cli else None
+
+
+class _Interrupted(Exception):
+    """Ctrl-C, on its way through click."""
+
+
+def _tell_end(error: BaseException) -> int:
+    """Return the status of a command that raised; raise what is not for its reader."""
+    # After an interrupt, whatever fails does so because something of it was broken off.
+    if was_interrupted() or isinstance(error, _Interrupted | KeyboardInterrupt):
+        return tell_interruption()
+    if isinstance(error, click.Abort):
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            return tell_interruption()
+        click.echo("Nothing was changed.", err=True)  # a question was declined, or nobody answers
+        return 1
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    raise error
 
 
 @click.group(

@@ -11,7 +11,8 @@ from playwright.async_api import Browser
 
 from readingroom.core import clock
 from readingroom.storage.jobs.store import JobStore
-from readingroom.storage.keys import KEY_USES_FILE, KeyRing, KeyUseDays
+from readingroom.storage.key_uses import KEY_USES_FILE, KeyUseDays
+from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.browser import open_page
 from tests.support.kit import HANG_SECONDS, POST, Served, make_rpc

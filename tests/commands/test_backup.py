@@ -21,9 +21,9 @@ from readingroom.bases.federal.load.loading import load
 from readingroom.bases.federal.store import connect, get_database_path, prepare_records
 from readingroom.cli import main
 from readingroom.storage.archive import copy_database
+from readingroom.storage.changes import ReadWriteLock
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.lock import FolderLock, FolderOwner
-from readingroom.storage.rwlock import ReadWriteLock
 from tests.requirements import requirement
 from tests.support.documents.base import open_documents_base
 from tests.support.federal.base import write_world

@@ -318,3 +318,47 @@ def test_a_heading_in_capitals_ends_a_policy_as_one_in_bold_does(heading: str) -
     for number in range(1, 5):
         expected = f"Policy M{number}: Sand Rule {number}. {PROSE}"
         assert list_words(document, f"Policy M{number}") == expected.split()
+
+
+@requirement("ingest:sections:tails")
+def test_a_policy_whose_clauses_have_bold_marks_is_not_all_in_bold() -> None:
+    made = Paper(footer="#")
+    made.write("Policy H1: Homes", bold=True, size=13)
+    lines = (
+        "Homes will be permitted where they are small and keep the character",
+        "of the place, do no harm to neighbours and can be reached by bus or on foot.",
+    )
+    for mark, top in (("A.", 710), ("B.", 670)):
+        made.canvas.setFont("Helvetica-Bold", 11)
+        made.canvas.drawString(LEFT, top, mark)
+        made.canvas.setFont("Helvetica", 11)
+        made.canvas.drawString(LEFT + 15, top, lines[0])
+        made.canvas.drawString(LEFT, top - 13.2, lines[1])
+    made.move_to(650)
+    made.write("C. Sites", bold=True)
+    made.write(f"The end. {PROSE}")
+    made.write("Reasoned Justification", bold=True)
+    made.write(REASON * 2)
+
+    policy = get_text(read_plan(made.done()), "Policy H1")
+
+    assert " ".join(policy.split()).endswith(f"C. Sites The end. {PROSE.strip()}")
+
+
+@requirement("ingest:sections:tails")
+def test_the_number_of_a_policy_that_is_named_is_no_mark_of_a_note() -> None:
+    made = Paper(footer="#")
+    made.write(f"{REASON} So said the county.6")
+    made.write("Policy H1: Homes", bold=True, size=13)
+    made.write(f"{PROSE} First (see Policy SD6).")
+    made.move_to(120)
+    made.write("6 Assessment of the Housing Market, 2018.", size=7)
+    made.turn()
+    made.write(f"Second. {PROSE}")
+    made.write("Reasoned Justification", bold=True)
+    made.write(REASON * 6)
+
+    policy = get_text(read_plan(made.done()), "Policy H1")
+
+    expected = f"Policy H1: Homes {PROSE} First (see Policy SD6). Second. {PROSE}"
+    assert policy.split() == expected.split()

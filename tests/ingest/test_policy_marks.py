@@ -315,6 +315,16 @@ def test_a_policy_without_a_box_goes_on_below_its_name_and_continued() -> None:
         "Reasons and evidence",
         "Context and reasoned justification",
         "Interpretation",
+        "Supporting evidence",
+        "Further guidance",
+        "Policy intent",
+        "Purpose",
+        "Application of the policy",
+        "What does this policy do?",
+        "National and local policy context",
+        "Related policies and guidance",
+        "Reasoned justification (not part of the policy)",
+        "Community objectives met",
     ],
 )
 @requirement("ingest:sections:tails")
@@ -328,6 +338,18 @@ def test_what_is_said_about_a_policy_is_no_part_of_it(heading: str) -> None:
     assert (
         list_words(read_plan(made.done()), "Policy H1") == f"Policy H1: Homes {PROSE * 2}".split()
     )
+
+
+@requirement("ingest:sections:tails")
+def test_the_purpose_that_a_policy_begins_with_does_not_end_it() -> None:
+    made = Paper(footer="#")
+    made.write("Policy H1: Homes", bold=True, size=13)
+    made.write("Purpose", bold=True)
+    made.write(PROSE * 2)
+
+    words = list_words(read_plan(made.done()), "Policy H1")
+
+    assert words == f"Policy H1: Homes Purpose {PROSE * 2}".split()
 
 
 def write_policies(made: Paper, *, header: str) -> dict[str, str]:

@@ -190,3 +190,78 @@ def test_a_policy_in_italics_ends_where_most_of_the_plan_is_in_italics_too() -> 
     for number, title in enumerate(TITLES, 1):
         expected = f"Policy H{number}: {title} Rule {number}. {PROSE * 2}"
         assert list_words(document, f"Policy H{number}") == expected.split()
+
+
+def make_plan_of_numbers(mention: str, *, is_boxed: bool = True) -> Document:
+    """Read a plan that heads its policies `1. Homes`, and names them in its text."""
+    made = Paper(footer="#")
+    write_contents(made, [f"{number}. {title}" for number, title in enumerate(TITLES, 1)])
+    for number, title in enumerate(TITLES, 1):
+        if is_boxed:
+            draw_box(made, bottom=650, top=760)
+        made.move_to(750)
+        made.write(f"{number}. {title}", bold=True, size=14)
+        made.write(f"A. Rule {number}. {PROSE}")
+        made.move_to(640)
+        for paragraph in (1, 2):
+            reason = f"{REASON} {mention.format(number % 5 + 1)} says more."
+            made.write(reason, number=f"{number}.{paragraph}")
+        made.turn()
+    return read_plan(made.done())
+
+
+@pytest.mark.parametrize("is_boxed", [True, False])
+@requirement("ingest:sections:codes")
+def test_a_number_heads_a_policy_where_the_text_calls_it_one(is_boxed: bool) -> None:
+    document = make_plan_of_numbers("Policy {0}", is_boxed=is_boxed)
+
+    assert list_policy_refs(document) == [f"Policy {number}" for number in range(1, 6)]
+    assert list_words(document, "Policy 3") == f"3. Inns A. Rule 3. {PROSE}".split()
+    assert "Chapter 3" not in {ref for section in document.sections for ref in section.path}
+    assert "Para 3.1" in {section.ref for section in document.sections}
+
+
+@pytest.mark.parametrize("mention", ["Chapter {0}", "Policy H{0}", "Policy 2{0}"])
+@requirement("ingest:sections:codes")
+def test_a_number_heads_a_chapter_where_the_text_calls_it_no_policy(mention: str) -> None:
+    document = make_plan_of_numbers(mention)
+
+    assert list_policy_refs(document) == []
+    assert "Chapter 3" in {section.ref for section in document.sections}
+
+
+@pytest.mark.parametrize("is_bold", [True, False])
+@requirement("ingest:sections:codes")
+def test_clauses_that_begin_with_the_code_of_their_policy_are_no_policies(is_bold: bool) -> None:
+    made = Paper(footer="#")
+    for number, title in enumerate(TITLES, 1):
+        draw_box(made, bottom=540, top=760)
+        made.move_to(750)
+        made.write(f"Policy SP{number}: {title}", bold=True, size=13)
+        for clause in (1, 2, 3):
+            made.write(f"SP{number}.{clause} Rule {clause}: homes will be small.", bold=is_bold)
+        made.move_to(530)
+        made.write(REASON * 2)
+        made.turn()
+
+    document = read_plan(made.done())
+
+    assert list_policy_refs(document) == [f"Policy SP{number}" for number in range(1, 6)]
+    expected = " ".join(f"SP2.{clause} Rule {clause}: homes will be small." for clause in (1, 2, 3))
+    assert " ".join(list_words(document, "Policy SP2")) == f"Policy SP2: Shops {expected}"
+
+
+@requirement("ingest:sections:codes")
+def test_codes_in_larger_letters_right_below_their_reasons_are_policies() -> None:
+    made = Paper(footer="#")
+    write_contents(made, [])
+    for number, title in enumerate(TITLES, 1):
+        made.write(f"{REASON} There are policies.", before=0)
+        made.write(f"LP{number} {title}", bold=True, size=12.5, before=0)
+        made.write(f"Rule {number}. {PROSE}")
+        made.write("Reasoned Justification", bold=True)
+
+    document = read_plan(made.done())
+
+    assert list_policy_refs(document) == [f"Policy LP{number}" for number in range(1, 6)]
+    assert list_words(document, "Policy LP3") == f"LP3 Inns Rule 3. {PROSE}".split()

@@ -2,7 +2,10 @@
 
 import os
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -13,8 +16,8 @@ from tests.requirements import requirement
 from tests.storage.test_keyvalue import find_server_pid
 from tests.support.federal.base import HashedWords
 from tests.support.kit import serve_room
-from tests.support.postgres import PostgresServer, make_database
-from tests.support.processes import HANG_SECONDS, wait_until
+from tests.support.postgres import PostgresServer, make_database, make_template, run_server
+from tests.support.processes import HANG_SECONDS, list_descendants, wait_until
 from tests.support.valkey import run_valkey
 
 
@@ -72,6 +75,52 @@ def test_a_server_whose_federal_records_are_away_is_not_ready(
             assert served.get("/health").status_code == 200
             postgres.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
             wait_until(lambda: served.get("/ready").status_code == 200)
+
+
+def test_a_database_that_hangs_is_told_within_seconds_and_takes_no_thread_for_each_probe(
+    tmp_path: Path,
+) -> None:
+    with run_server() as server:
+        make_template(server)
+        env = {"READINGROOM_DATABASE_URL": server.make_room("room")}
+        with serve_room(data=tmp_path / "data", env=env) as served:
+            assert served.get("/ready").json() == {"status": "ready"}
+            assert server.process is not None
+            frozen = [server.process.pid, *list_descendants(server.process.pid)]
+            try:
+                for pid in frozen:
+                    os.kill(pid, signal.SIGSTOP)
+                time.sleep(1.1)  # what was asked before is believed for a second
+                threads_before = count_threads(served.process.pid)
+                answers = probe_at_once(served.url, 100)
+                waiting = {"documents": "timeout", "federal": "timeout", "policy": "timeout"}
+                for status, body, seconds in answers:
+                    assert (status, body["degraded"]) == (503, waiting)
+                    assert seconds < 6.0  # 3, and what a busy machine adds
+                # Those that come while it hangs do not even wait for that.
+                assert max(seconds for _, _, seconds in probe_at_once(served.url, 20)) < 3.0
+                assert count_threads(served.process.pid) - threads_before < 20
+                assert served.get("/health").status_code == 200
+            finally:
+                for pid in frozen:
+                    os.kill(pid, signal.SIGCONT)
+            wait_until(lambda: served.get("/ready").status_code == 200)
+
+
+def probe_at_once(url: str, count: int) -> list[tuple[int, Any, float]]:
+    """Return the status, the body and the seconds of many probes that are sent together."""
+
+    def probe(_: int) -> tuple[int, Any, float]:
+        begun = time.monotonic()
+        answer = httpx2.get(f"{url}/ready", timeout=HANG_SECONDS, trust_env=False)
+        return answer.status_code, answer.json(), time.monotonic() - begun
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(probe, range(count)))
+
+
+def count_threads(process: int) -> int:
+    return len(list(Path(f"/proc/{process}/task").iterdir()))
 
 
 @pytest.mark.anyio

@@ -7,6 +7,7 @@ the server gives, and that nothing else is waited for: the streams stay open unt
 import json
 import signal
 import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -47,6 +48,58 @@ def test_it_ends_by_itself_with_open_streams(tmp_path: Path, wish: int) -> None:
     assert code == 0
     assert run._SHUTDOWN_GRACE_SECONDS <= 1
     assert not [line for line in served.lines() if line["level"] in ("ERROR", "CRITICAL")]
+
+
+HANGING_SERVER = """
+import time
+import anyio, anyio.to_thread
+from readingroom.__main__ import main
+from readingroom.server import startup
+
+run_app = startup.StartingApp._run_app
+
+async def run_app_that_never_ends(self):
+    try:
+        await run_app(self)
+    finally:
+        with anyio.CancelScope(shield=True):
+            print("waiting", flush=True)
+            await anyio.to_thread.run_sync(time.sleep, 3600)
+
+startup.StartingApp._run_app = run_app_that_never_ends
+main()
+"""
+"""A server of which something waits for an hour when it is to end, on a thread."""
+
+
+@requirement("room:shutdown")
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_what_waits(
+    tmp_path: Path, first: signal.Signals, second: signal.Signals
+) -> None:
+    arguments = ("serve", "text", "--port", "0", "--json", "--data", str(tmp_path / "data"))
+    with subprocess.Popen(
+        [sys.executable, "-c", HANGING_SERVER, *arguments],
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert "listening" in process.stdout.readline()
+        process.send_signal(first)
+        assert process.stdout.readline() == "waiting\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=1.0)
+        process.send_signal(second)
+        # One more takes nothing back.
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=HANG_SECONDS) == 128 + second
+        assert run._FORCED_END_SECONDS <= 2
+        assert process.stderr is not None
+        told = process.stderr.read()
+        assert "Ended by a second signal" in told and "Traceback" not in told
 
 
 def start_stdio_process() -> subprocess.Popen[str]:

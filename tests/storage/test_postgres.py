@@ -27,7 +27,7 @@ from readingroom.storage.errors import (
     StoreUnusable,
 )
 from readingroom.storage.postgres import database as database_module
-from readingroom.storage.postgres import health
+from readingroom.storage.postgres import health, preflight
 from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
 from readingroom.storage.postgres.database import PostgresDatabase, open_database
 from readingroom.storage.postgres.encoding import encode_words_rows
@@ -507,17 +507,16 @@ def test_a_standby_that_is_behind_an_old_server_and_its_sorting_are_named() -> N
     class Server:
         def execute(self, sql: str, values: object = ()) -> Any:
             if "server_version_num" in sql:
-                return _Rows([("150004",)])
-            if "extversion" in sql:
-                return _Rows([("0.8.4",)])
+                return _Rows([(150_004, True)])
             if "'B'::text" in sql:
                 return _Rows([(False,)])
             if "datcollversion" in sql:
                 return _Rows([(True,)])
             return _Rows([("near", 3.0), ("far", 90.0), ("unknown", None)])
 
-    assert [problem.problem for problem in health._check_versions(Server())] == [
-        "PostgreSQL 15 is older than what is tested"
+    assert [problem.problem for problem in preflight._check_server(Server())] == [
+        "PostgreSQL 15 is too old",
+        "this server only reads, as a standby does",
     ]
     assert [problem.problem for problem in health._check_standbys(Server())] == [
         "the standby far is 90 seconds behind"

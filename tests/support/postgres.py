@@ -34,7 +34,10 @@ _OPTIONS = (
 class PostgresServer:
     """A server on a socket of its own; `fsync` is on only where a test asks for it."""
 
-    def __init__(self, folder: Path, options: tuple[str, ...] = _OPTIONS) -> None:
+    def __init__(
+        self, folder: Path, options: tuple[str, ...] = _OPTIONS, port: int | None = None
+    ) -> None:
+        self.port = port
         self.folder = folder
         self.data = folder / "data"
         self.options = options
@@ -100,7 +103,8 @@ class PostgresServer:
         )
 
     def url(self, database: str) -> str:
-        return f"postgresql://postgres@/{database}?host={self.folder}"
+        port = f"&port={self.port}" if self.port else ""
+        return f"postgresql://postgres@/{database}?host={self.folder}{port}"
 
     def execute(self, sql: str, database: str = "postgres") -> None:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
@@ -136,12 +140,16 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def run_server(options: tuple[str, ...] = _OPTIONS) -> Iterator[PostgresServer]:
-    """A new server; it ends with the block, and nothing of it is left."""
+def run_server(
+    options: tuple[str, ...] = _OPTIONS, port: int | None = None
+) -> Iterator[PostgresServer]:
+    """A new server; it ends with the block, and nothing of it is left. With `port` over TCP."""
+    if port:
+        options = (*options, "-c", "listen_addresses=127.0.0.1", "-c", f"port={port}")
     # Not pytest's own folder: its path is too long for a socket, and closed to others.
     folder = Path(tempfile.mkdtemp(prefix="pg"))
     folder.chmod(0o755)
-    server = PostgresServer(folder, options)
+    server = PostgresServer(folder, options, port)
     try:
         server.create()
         server.start()

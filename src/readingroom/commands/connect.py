@@ -129,7 +129,7 @@ def _choose_connection_target(
         if server_address.endswith("/mcp")
         else server_address.rstrip("/") + face_path,
         key=connect_options["key"],
-        needs_key=settings.api_key is not None or open_keys(settings).has_keys(),
+        needs_key=settings.api_key is not None or open_keys(settings).is_closed(),
         stdio_base_name=base_name if is_over_stdio else None,
         # Named only where it was named to us: else the client's default is the same.
         data_directory=str(settings.data)

@@ -6,7 +6,12 @@ import click
 from pydantic import SecretStr
 
 from readingroom.bases import BASES, open_bases
-from readingroom.console.options import add_embedding_options, print_result, print_text
+from readingroom.console.options import (
+    add_embedding_options,
+    print_result,
+    print_text,
+    tell_what_is_kept,
+)
 from readingroom.core import clock
 from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.engine.embedding.shared import get_shared_embedder
@@ -98,7 +103,11 @@ def embed_worker(
     embedding_worker = EmbeddingWorker(
         embedding_work, get_shared_embedder(settings), progress_printer, batch_passages
     )
-    stored_count = embedding_worker.embed_until_done(None if once else _SECONDS_BETWEEN_POLLS)
+    with tell_what_is_kept(
+        "Vectors that were stored are kept, and another worker gets what this one had: run the "
+        "same command again to go on"
+    ):
+        stored_count = embedding_worker.embed_until_done(None if once else _SECONDS_BETWEEN_POLLS)
     print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
 
 

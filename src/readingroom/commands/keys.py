@@ -13,6 +13,11 @@ from readingroom.core.settings import RoomSettings
 from readingroom.storage.keys import Key, WorkerKeys
 from readingroom.storage.postgres.keys import open_keys
 
+_NO_KEY_LEFT_TEXT = (
+    "It was the last key, so nobody is let in: `readingroom keys add NAME` makes another, "
+    "`readingroom keys reopen` lets the next start be open to this machine."
+)
+
 
 @click.group()
 def keys() -> None:
@@ -94,7 +99,25 @@ def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     worker_keys = WorkerKeys(settings.data)
     if not worker_keys.revoke_key(name):
         open_keys(settings).revoke_key(name)
-    print_result(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
+    key_ring = open_keys(settings)
+    is_last = key_ring.is_closed() and not key_ring.has_keys()
+    last_key_text = f" {_NO_KEY_LEFT_TEXT}" if is_last else ""
+    print_result(as_json, {"name": name, "revoked": True}, f"Revoked {name}.{last_key_text}")
+
+
+@keys.command()
+@add_common_options
+def reopen(settings: RoomSettings, as_json: bool) -> None:
+    """Let a room whose keys are all revoked be open again, from the next start of its server.
+
+    A room that had a key once asks for one until this: revoking the last key opens nothing.
+    """
+    open_keys(settings).reopen_room()
+    print_result(
+        as_json,
+        {"reopened": True},
+        "A server that starts from now on is open to this machine until a key is added.",
+    )
 
 
 def _describe_role(named_key: Key) -> str:

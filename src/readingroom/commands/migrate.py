@@ -24,6 +24,7 @@ from readingroom.storage.database import open_untrusted
 from readingroom.storage.files import hash_file
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
+from readingroom.storage.postgres.preflight import check_database
 
 _SAMPLE_QUESTION_COUNT = 5
 _WORKSPACE_FOLDER = ".migrating"
@@ -44,6 +45,8 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
     if settings.database_url:
         raise InvalidSetting("READINGROOM_DATABASE_URL is set: this room is on a database already")
     target_settings = settings.model_copy(update={"database_url": SecretStr(url)})
+    check_database(target_settings)
+    _check_data_to_migrate(settings)
     with tell_what_is_kept(
         "Bases that were copied are in the database whole, and nothing was taken from the data "
         "directory: run the same command again, which leaves out what is there"
@@ -59,6 +62,20 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
         "Set READINGROOM_DATABASE_URL, and serve from there.",
     ]
     print_result(as_json, {"bases": outcome_by_base, "keys": key_count}, "\n".join(outcome_lines))
+
+
+def _check_data_to_migrate(settings: RoomSettings) -> None:
+    """Raise `InvalidSetting` where the data directory has no base and no key."""
+    has_bases = any(
+        BASES[base_name].database_support == "moves" and backup_handler.has_data(settings)
+        for base_name, backup_handler in load_backup_handlers().items()
+    )
+    if not has_bases and not KeyRing(settings.data).path.exists():
+        found_text = "holds no base and no key" if settings.data.is_dir() else "does not exist"
+        raise InvalidSetting(
+            f"There is nothing to migrate: the data directory {settings.data} {found_text}. Name "
+            "the room's with --data or READINGROOM_DATA"
+        )
 
 
 def _migrate_all_bases(
@@ -251,6 +268,8 @@ def _migrate_keys(settings: RoomSettings, target_settings: RoomSettings) -> int:
         key_row for key_row in own_key_ring.read_rows() if key_row[0] not in target_key_names
     ]
     target_key_ring.insert_rows(missing_key_rows)
+    if own_key_ring.is_closed():
+        target_key_ring.close_room()
     return len(missing_key_rows)
 
 

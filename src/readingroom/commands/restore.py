@@ -29,11 +29,13 @@ from readingroom.core.settings import (
     SAMPLE_MARK_FILE_NAME,
     RoomSettings,
 )
+from readingroom.interrupts import change_kept_sentence, hold_off_interrupts
 from readingroom.protocol.backup import BaseBackup
 from readingroom.storage.archive import Manifest, unpack_archive
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty, StorageFailed
 from readingroom.storage.keys import KEYS_FILE, Key, KeyRing
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
+from readingroom.storage.postgres.preflight import check_database
 
 # Both are inside the data directory: on one file system, putting in place is a rename.
 STAGING_FOLDER_NAME = ".restoring"
@@ -43,6 +45,7 @@ _IN_DATABASE_SENTENCE = (
     "Each base is in the database whole or not at all: run it again with --force, which replaces "
     "those that are"
 )
+_RESTORED_SENTENCE = "The backup is in place whole: check it with `readingroom doctor`"
 # What a restore leaves where it is.
 _NEVER_REPLACED_NAMES = (MODELS_FOLDER_NAME, CONFIGURATION_FILE_NAME)
 
@@ -64,6 +67,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     data_directory = settings.data
     backup_handler_by_base = load_backup_handlers()
     _check_directory_empty(data_directory, force)
+    check_database(settings)
     data_directory.mkdir(parents=True, exist_ok=True)
     staging_folder = data_directory / STAGING_FOLDER_NAME
     kept_sentence = _IN_DATABASE_SENTENCE if settings.database_url else _UNCHANGED_SENTENCE
@@ -78,7 +82,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
             backup_manifest = unpack_archive(
                 file,
                 staging_folder,
-                partial(_check_manifest, backup_handler_by_base),
+                partial(_check_before_unpacking, backup_handler_by_base, settings, force),
                 report_unpacked_files,
             )
             restored_keys = _restore_keys(staging_folder)
@@ -88,7 +92,9 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
                 backup_manifest, backup_handler_by_base, settings, force
             )
             _move_keys_to_database(settings, staging_folder)
-            _move_restored_files(staging_folder, data_directory)
+            with hold_off_interrupts():
+                _move_restored_files(staging_folder, data_directory)
+                change_kept_sentence(_RESTORED_SENTENCE)
         finally:
             shutil.rmtree(staging_folder, ignore_errors=True)
     result_fields = {
@@ -137,6 +143,20 @@ def _lock_all_bases(
         for backup_handler in backup_handler_by_base.values():
             lock_stack.enter_context(backup_handler.lock_base(data_directory))
         yield
+
+
+def _check_before_unpacking(
+    backup_handler_by_base: dict[str, BaseBackup],
+    settings: RoomSettings,
+    may_replace: bool,
+    backup_manifest: Manifest,
+) -> None:
+    """Raise what `_check_manifest` raises, and `DataNotEmpty` for a database that is filled."""
+    _check_manifest(backup_handler_by_base, backup_manifest)
+    if not may_replace:
+        for base_name in backup_manifest.bases:
+            run_command_here = partial(run_base_command, base_name)
+            backup_handler_by_base[base_name].refuse_to_overwrite(settings, run_command_here)
 
 
 def _check_manifest(

@@ -60,6 +60,7 @@ def _serve_bases(only_base_spec: BaseSpec | None, settings: ServerSettings, as_j
     )
     _check_bind_is_safe(settings, key_auth.is_required or requires_oauth_token)
     _warn_of_short_key(settings)
+    _warn_of_no_key_left(settings, key_auth)
     server_port = (only_base_spec or FEDERATION_SPEC).get_default_port(settings)
     tls_certificate = _load_certificate(settings)
     # Before the bases are opened, which takes a while: a busy port is reported at once.
@@ -185,6 +186,15 @@ def _warn_of_short_key(settings: ServerSettings) -> None:
             "MCP_API_KEY has fewer than %d characters and can be guessed; make one with "
             "`openssl rand -hex 32`, or named keys with `readingroom keys add`",
             MIN_KEY_CHARS,
+        )
+
+
+def _warn_of_no_key_left(settings: ServerSettings, key_auth: KeyAuth) -> None:
+    if key_auth.is_required and settings.api_key is None and not key_auth.key_ring.has_keys():
+        logger.warning(
+            "Every key of this room is revoked, so nobody is let in: make one with `readingroom "
+            "keys add NAME`, or let it be open to this machine with `readingroom keys reopen` and "
+            "start again"
         )
 
 

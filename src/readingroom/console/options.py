@@ -8,10 +8,10 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args
 
-import anyio
 import click
 from pydantic import BaseModel
 
+from readingroom.console.coroutines import run_async
 from readingroom.console.dispatch import dispatch_command
 from readingroom.console.layout import make_red, render_styles
 from readingroom.core.errors import (
@@ -31,6 +31,12 @@ from readingroom.core.settings import (
     is_sample,
 )
 from readingroom.core.text import escape_control_characters
+from readingroom.interrupts import (
+    CHANGES_KEPT_SENTENCE,
+    NOTHING_CHANGED_SENTENCE,
+    keep_after_interrupt,
+    was_interrupted,
+)
 from readingroom.net.errors import InvalidPath
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import write_sample_state
@@ -41,6 +47,7 @@ from readingroom.storage.errors import (
     InvalidKeyName,
     StorageFailed,
     StoreUnusable,
+    find_operator_detail,
 )
 
 CommandFunction = Callable[..., Any]
@@ -85,7 +92,8 @@ def add_common_options(
             settings: RoomSettings = load_settings(
                 {"data": data_directory, **chosen_setting_values}
             )
-            return command_function(*args, settings=settings, as_json=as_json, **kwargs)
+            with keep_after_interrupt(CHANGES_KEPT_SENTENCE):
+                return command_function(*args, settings=settings, as_json=as_json, **kwargs)
         except KnowledgeError as error:
             exit_with_error(error, as_json)
         except OSError as error:  # a full disk, a closed pipe
@@ -112,8 +120,15 @@ device_option = click.option(
 
 
 def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
-    """Print the error and exit: with 2 when a setting or a value is wrong, else with 1."""
+    """Print the error and exit: with 2 when a setting or a value is wrong, else with 1.
+
+    Raise `KeyboardInterrupt` after an interrupt: the error comes of that, and of nobody else.
+    """
+    if was_interrupted():
+        raise KeyboardInterrupt from error
     error_message = _name_options_in_message(error)
+    if operator_detail := find_operator_detail(error):
+        error_message = f"{error_message} ({operator_detail})"
     if as_json:
         error_fields = {"code": error.code, "message": error_message, "hint": dict(error.hint)}
         print_text(json.dumps({"error": error_fields}), to_stderr=True)
@@ -229,15 +244,11 @@ def run_command(
     report_progress: ReportProgress | None = None,
 ) -> dict[str, Any]:
     """Return a command's result, from here or from the process that owns the folder."""
-    try:
-        return anyio.run(
+    kept_sentence = NOTHING_CHANGED_SENTENCE if base_command.reads_only else None
+    with keep_after_interrupt(kept_sentence):
+        return run_async(
             dispatch_command, base_command, base_spec, settings, report_progress or print_progress
         )
-    except BaseExceptionGroup as command_group:
-        # Ctrl-C ends every task of the command; the shell is told in one line, not in a traceback.
-        if command_group.subgroup(KeyboardInterrupt):
-            raise KeyboardInterrupt from None
-        raise
 
 
 def build_model(model_class: type[Model], **field_values: Any) -> Model:
@@ -257,17 +268,16 @@ async def print_progress(
 def tell_what_is_kept(kept_sentence: str) -> Iterator[None]:
     """Say what is kept of a command, and what to do next, when it is stopped or its store fails.
 
-    The sentence begins with a capital letter and has no full stop. Ctrl-C exits with 1.
+    The sentence begins with a capital letter and has no full stop.
     """
-    try:
-        yield
-    except KeyboardInterrupt:
-        print_text(f"Stopped. {kept_sentence}.", to_stderr=True)
-        sys.exit(1)
-    except (StorageFailed, StoreUnusable, DatabaseFailed) as error:
-        if error.__cause__ is None:  # no failure of a store: it says itself what to do
-            raise
-        raise type(error)(f"{error.message}. {kept_sentence}") from error
+    with keep_after_interrupt(kept_sentence):
+        try:
+            yield
+        except (StorageFailed, StoreUnusable, DatabaseFailed) as error:
+            # Without a cause it is no failure of a store: it says itself what to do.
+            if error.__cause__ is None or was_interrupted():
+                raise
+            raise type(error)(f"{error.message}. {kept_sentence}") from error
 
 
 @contextmanager

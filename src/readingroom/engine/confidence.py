@@ -134,4 +134,5 @@ def _estimate_cosine(compared_passage: ComparedPassage) -> float:
 
 def to_probability(log_odds: float) -> float:
     """Return the probability with these log-odds."""
+    # `exp` overflows from some 709 on.
     return 1 / (1 + math.exp(-log_odds)) if log_odds > -700 else 0.0

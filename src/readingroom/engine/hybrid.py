@@ -83,6 +83,7 @@ def rank_proposals(
         semantic_ids, lexical_ids, compare_passages, wanted_passage_count
     )
     if parse_query(query).phrases:
+        # A search by words finds nothing without the phrase, so what it has found is what has it.
         ids_with_phrase = set(lexical_ids)
         phrase_first_ids = sorted(
             (passage.passage_id for passage in scored_passages),
@@ -186,6 +187,7 @@ def _score_proposals_in_pages(
             [passage_id for passage_id in page_passage_ids if passage_id not in compared_ids]
         )
         compared_ids.update(page_passage_ids)
+        # Each page is scored by itself, so a later one may begin higher than the last one ended.
         max_score = scored_passages[-1].score if scored_passages else 1.0
         for compared_passage, score in zip(
             compared_passages, score_compared_passages(compared_passages), strict=True

@@ -217,10 +217,7 @@ def rank_passages(
             zip(passages, passage_stems.count_stems(words_by_stem), strict=True)
         )
     ]
-    return sorted(
-        compared_passages,
-        key=lambda compared_passage: (-compared_passage.fit, compared_passage.passage_id),
-    )
+    return sorted(compared_passages, key=lambda passage: (-passage.fit, passage.passage_id))
 
 
 def _sort_passage_indexes_by_fit(fits: Any, passages: Sequence[ProposedPassage]) -> Any:

@@ -114,5 +114,6 @@ def rescore_passages(
 
 def to_log_odds(probability: float) -> float:
     """Return the log-odds of a probability, within bounds."""
+    # A score of 0 or 1 has no log-odds.
     bounded_probability = min(max(probability, 1e-9), 1 - 1e-9)
     return math.log(bounded_probability / (1 - bounded_probability))

@@ -181,6 +181,7 @@ class VectorIndex:
 
     def get_vectors(self, row_ids: Sequence[str]) -> dict[str, Floats]:
         """Return the vectors of rows by id; unknown ids are left out."""
+        # A write that removes deleted rows gives all others new numbers.
         with self._write_lock:
             row_numbers_by_id = self.find_row_numbers(row_ids)
             vectors = self._rows.vectors[list(row_numbers_by_id.values())]
@@ -233,6 +234,7 @@ class VectorIndex:
             for row_id in row_ids:
                 self._row_numbers_by_id.pop(row_id, None)
         self._rows.delete_rows(replaced_row_numbers)
+        # Copying takes as long as there are rows; waiting for a quarter of them makes it rare.
         if self._rows.deleted_count > max(_MIN_ROWS_TO_REMOVE, self._rows.row_count // 4):
             self._remove_deleted_rows()
         self._view = self._rows.make_view()
@@ -297,6 +299,7 @@ def _choose_candidates(
         or row_view.row_count <= _MAX_ROWS_OF_EXACT_INDEX
     ):
         return row_numbers, _approximate_distances(row_view, query_vector, row_numbers)
+    # Signs tell angles, and by an angle alone only vectors of one length can be compared.
     if not row_view.have_unit_length:
         return row_numbers, _approximate_distances(row_view, query_vector, row_numbers)
     differing_sign_counts = _count_differing_signs(row_view, query_vector, row_numbers)

@@ -73,6 +73,7 @@ class FanOut:
                     f"{base_call.base_name} has not answered its last calls"
                 )
                 base_call.finished_event.set()
+        # One deadline for all: the calls go on at the same time, whichever is waited for first.
         with anyio.move_on_after(self._deadline_seconds):
             for base_call in base_calls:
                 await base_call.finished_event.wait()

@@ -117,6 +117,7 @@ def rank_hits(
     named_hits.sort(key=lambda hit: place_by_hit_id[hit.id] if hit.exact_reference else len(hits))
     ordered_hits = [*map(_raise_to_named_score, named_hits), *unnamed_hits]
     # What was found is what is read again, without the neighbours that it is shown with.
+    # In reverse, so that of several hits with one id the text of the best one stays.
     found_text_by_hit_id = {hit.id: _get_hit_text(hit) for hit in reversed(ordered_hits)}
     ordered_hits = _drop_repeated_texts(_join_neighbours(ordered_hits))
     if reranker is not None:
@@ -277,6 +278,7 @@ def _is_hit_named(query_stems: Set[str], hit: DeskHit) -> bool:
     """Return whether the query names the hit: by a reference, or by its title or citation."""
     if hit.exact_reference or hit.score >= _NAMED_SCORE:
         return True
+    # A single word is part of many titles, and is the name of none of them.
     if len(query_stems) < 2:
         return False
     hit_names = (hit.title, hit.citation.citation_string)

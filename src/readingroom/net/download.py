@@ -199,6 +199,7 @@ class Downloads:
         file_row: Row | None = self._db.execute(
             "SELECT * FROM files WHERE url = ?", (remote_file.url,)
         ).fetchone()
+        # Hashed each time: a file that was damaged on this disk since is fetched again.
         if (
             file_row is None
             or not local_path.is_file()
@@ -299,6 +300,7 @@ def _continues_partial_file(response: httpx2.Response, partial_file: _PartialFil
     version_validators = {response_headers.get("etag"), response_headers.get("last-modified")} - {
         None
     }
+    # A 206 without validators is believed: `If-Range` has asked for this version alone.
     is_same_file = not version_validators or partial_file.validator in version_validators
     return is_same_file and content_range.startswith(f"bytes {partial_file.size}-")
 

@@ -83,6 +83,7 @@ class RetryPolicy:
 
     def compute_backoff(self, attempt_index: int) -> float:
         """Return the seconds to wait after an attempt, counted from 0; they double each time."""
+        # Spread out, so that clients that failed together do not come back together.
         return self.first_wait_seconds * 2.0**attempt_index * (0.5 + self.draw_jitter())
 
     def compute_wait(

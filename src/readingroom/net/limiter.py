@@ -76,6 +76,8 @@ class SlidingWindow:
     def _get_turns(self, client_id: str) -> deque[_Turn]:
         client_turns = self._turns_by_client.get(client_id)
         if client_turns is None:
+            # As a turn is added the oldest leaves, so the first is always the one to keep a
+            # distance from.
             client_turns = deque(maxlen=self._max_requests)
             self._turns_by_client.put(client_id, client_turns)
         return client_turns

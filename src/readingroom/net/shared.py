@@ -31,6 +31,7 @@ _REDIS_KEY_PREFIX = "readingroom:upstream:"
 
 # Times are microseconds of Redis's own clock, which all processes share. The list holds the last
 # `limit` turns; a turn that would come too late is not taken.
+# Times are written with `%.0f`: Lua itself gives a number fourteen digits, and these have sixteen.
 _ACQUIRE_TURN_LUA = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -63,6 +64,7 @@ class RedisConnection:
             raise InvalidSetting(
                 "REDIS_URL: write it as redis://host:port/0, rediss://… or unix://path"
             ) from error
+        # Each failure may cost a caller the whole timeout, so two in a row are enough.
         self._breaker = circuit_breaker or CircuitBreaker(failure_threshold=2, pause_seconds=5.0)
         self._connection_slots = anyio.Semaphore(_MAX_REDIS_CONNECTIONS)
 
@@ -126,6 +128,7 @@ class RedisCacheBackend:
     async def put_entry(self, cache_key: str, cache_entry: CacheEntry, kept_seconds: float) -> None:
         redis_key = _make_redis_key("entry", cache_key)
         self._keep_local_copy(redis_key, cache_entry if kept_seconds > 0 else None)
+        # Redis takes no expiry of zero; after a millisecond the older entry is gone all the same.
         kept_milliseconds = max(1, int(kept_seconds * 1000))
         await self._redis.try_command(
             lambda: self._redis.client.set(

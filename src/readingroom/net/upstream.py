@@ -136,6 +136,7 @@ class UpstreamClient:
         upstream_metrics.watch_breaker(lambda: self.breaker.state is not BreakerState.CLOSED)
 
     async def close(self) -> None:
+        # Asking for the property would make a client in order to close it.
         if "_http_client" in self.__dict__:
             await self._http_client.aclose()
 
@@ -186,6 +187,7 @@ class UpstreamClient:
 
     def _build_url(self, request: Request) -> httpx2.URL:
         """Return the URL; raise `InvalidPath` where the path would lead to another host or page."""
+        # `join` follows `..` and `//host`, so what it returns is compared with what was asked for.
         url = self._base_url.join(request.path)
         is_below_base = (url.scheme, url.netloc, url.path) == (
             self._base_url.scheme,
@@ -317,6 +319,7 @@ class UpstreamClient:
             raise UpstreamParameterError("GOV.UK does not take these parameters")
         wait_seconds = parse_retry_after(response.headers.get("retry-after"))
         if http_status == 429:
+            # The longest pause counts: of two answers the one that asks for less may arrive later.
             self._resume_at = max(self._resume_at, self._now() + (wait_seconds or 0.0))
             hint_fields = {} if wait_seconds is None else {"retry_after": round(wait_seconds, 1)}
             raise _FailedAttempt(
@@ -325,6 +328,7 @@ class UpstreamClient:
                 wait_seconds,
             )
         upstream_error = UpstreamUnavailable(f"GOV.UK answered with status {http_status}")
+        # Any other 4xx is about the request itself, which would be refused again.
         if http_status < 500:
             raise upstream_error
         raise _FailedAttempt(str(http_status), upstream_error, wait_seconds)
@@ -386,6 +390,7 @@ async def _read_response_body(response: httpx2.Response) -> bytes:
     """Return the body, decompressed; raise `UpstreamUnavailable` when it is too long."""
     body_blocks: list[bytes] = []
     body_byte_count = 0
+    # Counted when decompressed: a few kilobytes on the way can become gigabytes here.
     async for body_block in response.aiter_bytes():
         body_byte_count += len(body_block)
         if body_byte_count > MAX_BODY_BYTES:
@@ -408,6 +413,7 @@ def _check_json_body(response: httpx2.Response, raw_body: bytes) -> None:
             "malformed", UpstreamUnavailable("GOV.UK sent something that is not JSON")
         )
     try:
+        # NaN and Infinity are no JSON, though this parser takes them by default.
         json_document = from_json(raw_body, allow_inf_nan=False)
     except ValueError as error:
         raise _FailedAttempt(
@@ -422,6 +428,7 @@ def _check_json_body(response: httpx2.Response, raw_body: bytes) -> None:
 def _parse_max_age(cache_control: str) -> float | None:
     """Return the seconds that Cache-Control allows; 0 where it forbids storing the answer."""
     cache_rules = {cache_rule.strip().lower() for cache_rule in cache_control.split(",")}
+    # `private` is for one reader, and this cache serves everybody.
     if cache_rules & {"no-store", "no-cache", "private"}:
         return 0.0
     max_age_texts = [

@@ -3,7 +3,7 @@
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.tool import Answer
+from readingroom.storage.errors import DataNotEmpty
 from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName
 from readingroom.storage.lock import FolderLock
 
@@ -43,6 +44,12 @@ class BaseBackup(Protocol):
     def relocate_paths(self, settings: RoomSettings, data_directory: Path) -> dict[str, Any]:
         """Return settings with paths inside the data directory, changed to another one."""
         return {}
+
+    def refuse_to_overwrite(self, settings: RoomSettings, run_command: RunCommand) -> None:
+        """Raise `DataNotEmpty` when a database that the settings name holds data of this base.
+
+        It is asked before anything is unpacked; the data directory itself is looked at elsewhere.
+        """
 
     def restore_backup(
         self,
@@ -98,8 +105,13 @@ class OwnerBackup(BaseBackup):
         write_command_type: type[WriteBackup],
         read_command_type: type[ReadBackup],
         file_name_pattern: re.Pattern[str],
+        holds_anything: Callable[[RunCommand, RoomSettings], bool],
     ) -> None:
-        """`file_name_pattern` matches the files that `write_backup` makes in its folder."""
+        """`file_name_pattern` matches the files that `write_backup` makes in its folder.
+
+        `holds_anything` asks the base whether it has what a restore would replace.
+        """
+        self._holds_anything = holds_anything
         self._base_name = base_name
         self._write_command = write_command_type
         self._read_command = read_command_type
@@ -108,6 +120,14 @@ class OwnerBackup(BaseBackup):
     def has_data(self, settings: RoomSettings) -> bool:
         # A database has every base, if an empty one.
         return bool(settings.database_url) or (settings.data / self._base_name).is_dir()
+
+    def refuse_to_overwrite(self, settings: RoomSettings, run_command: RunCommand) -> None:
+        has_store_elsewhere = settings.database_url or settings.redis_url
+        if has_store_elsewhere and self._holds_anything(run_command, settings):
+            raise DataNotEmpty(
+                f"The {self._base_name} base in the database holds data already; choose another "
+                "database, or replace what is there with --force"
+            )
 
     def write_backup(
         self,

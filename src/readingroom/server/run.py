@@ -2,9 +2,13 @@
 
 import asyncio
 import gc
+import logging
+import os
 import signal
 import socket
 import ssl
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +30,10 @@ from readingroom.server.connections import (
 from readingroom.server.errors import PortInUse
 from readingroom.server.startup import OpenApp, StartingApp
 
+logger = logging.getLogger(__name__)
+
 _SHUTDOWN_GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
+_FORCED_END_SECONDS = 2.0  # from the second signal on
 _LISTEN_BACKLOG = 1024  # connections that the kernel keeps until we accept them
 # Clients close idle connections: if we did it first, a call sent at that moment would be lost.
 _KEEP_ALIVE_SECONDS = 75
@@ -126,6 +133,9 @@ def run_server(
     )
     uvicorn_server = _Server(uvicorn_config, connection_guard)
     starting_app.stop_server = uvicorn_server.stop_serving
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        # Uvicorn takes them while it serves; what it leaves to be ended afterwards can wait too.
+        signal.signal(signal_number, uvicorn_server.handle_exit)
     uvicorn_server.run(sockets=[listener])
     if starting_app.failure:
         raise starting_app.failure
@@ -156,5 +166,18 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit and sig == signal.SIGINT
+        """Stop in order at the first signal; at a second one, of either kind, end in two seconds.
+
+        What was acknowledged is stored by then: such an end is no worse than a `kill -9`.
+        """
+        if self.should_exit and not self.force_exit:
+            self.force_exit = True
+            # On a thread: what is waited for may be a database that hangs, and a thread at that.
+            threading.Thread(target=_end_by_force, args=(sig,), daemon=True).start()
         self.should_exit = True
+
+
+def _end_by_force(signal_number: int) -> None:
+    time.sleep(_FORCED_END_SECONDS)  # the process is gone by then, unless something holds it
+    logger.warning("Ended by a second signal: something did not stop in time")
+    os._exit(128 + signal_number)

@@ -32,6 +32,7 @@ _MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 _BYTES_PER_BLOCK = 1024 * 1024
 _PAGES_PER_REPORT = 4096  # of a database, between two reports
 _ROWS_PER_BATCH = 2_000  # chunks read or written at once
+# gzip raises EOFError for a file that ends early, and zlib an error of its own for damaged blocks.
 _DAMAGED_ARCHIVE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
 
 _CHUNKS_SCHEMA_SQL = """
@@ -71,6 +72,7 @@ class Manifest(BaseModel):
 
 def make_file_entries(backup_folder: Path) -> dict[str, FileEntry]:
     """Return every file of a folder by its relative path."""
+    # Sorted, since a file system lists them in any order, and two manifests should compare.
     file_paths = sorted(file_path for file_path in backup_folder.rglob("*") if file_path.is_file())
     return {
         file_path.relative_to(backup_folder).as_posix(): _make_file_entry(file_path)
@@ -94,6 +96,7 @@ def pack_archive(
         with (
             _create_private_file(partial_archive_path) as archive_file,
             # A low level: vectors hardly compress at any, and a backup should not take long.
+            # Without a name and a time, which would be those of the partial file.
             gzip.GzipFile(
                 fileobj=archive_file, mode="wb", compresslevel=3, filename="", mtime=0
             ) as compressed_stream,
@@ -174,6 +177,8 @@ def _open_archive(archive_path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with (
             gzip.open(archive_path) as archive_content,
+            # A plain tar only: by default tarfile would undo a second compression inside of the
+            # first.
             tarfile.open(fileobj=_ForwardReader(archive_content), mode="r:") as tar_file,
         ):
             yield tar_file
@@ -239,6 +244,7 @@ def _read_manifest(tar_file: tarfile.TarFile) -> Manifest:
 @contextmanager
 def _create_private_file(file_path: Path) -> Iterator[IO[bytes]]:
     """Create a file that only its owner may read, and sync it to disk at the end."""
+    # O_EXCL: a file that is there already could be somebody else's, or a link to one.
     file_descriptor = os.open(file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(file_descriptor, "wb") as open_file:
         yield open_file

@@ -101,4 +101,5 @@ class BrowserSessions:
 
 
 def _hash_session_id(session_id: str) -> str:
+    # No salt and no slow hash: 256 random bits can be neither guessed nor listed beforehand.
     return hashlib.sha256(session_id.encode()).hexdigest()

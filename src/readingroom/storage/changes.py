@@ -12,7 +12,6 @@ import anyio.to_thread
 
 from readingroom.core.errors import KnowledgeError
 from readingroom.storage.intents import Intent, IntentLog
-from readingroom.storage.rwlock import ReadWriteLock
 
 logger = logging.getLogger(__name__)
 
@@ -93,3 +92,38 @@ class StoreChangeCoordinator:
             else:
                 await anyio.to_thread.run_sync(self._intent_log.finish_intent, change_intent)
         return len(unfinished_intents)
+
+
+class ReadWriteLock:
+    """Held by any number of shared holders at once, or by one exclusive holder alone.
+
+    Changes to a base share it; a backup, which copies all the stores of the base, excludes them.
+    """
+
+    def __init__(self) -> None:
+        self._entry_lock = anyio.Lock()
+        self._shared_count = 0
+        self._all_released = anyio.Event()
+
+    @asynccontextmanager
+    async def acquire_shared(self) -> AsyncIterator[None]:
+        """Hold the lock together with others; wait while somebody holds or awaits it alone."""
+        async with self._entry_lock:
+            if not self._shared_count:
+                self._all_released = anyio.Event()
+            self._shared_count += 1
+        try:
+            yield
+        finally:
+            self._shared_count -= 1
+            if not self._shared_count:
+                self._all_released.set()
+
+    @asynccontextmanager
+    async def acquire_exclusive(self) -> AsyncIterator[None]:
+        """Hold the lock alone: wait for those who hold it now, and keep later ones waiting."""
+        async with self._entry_lock:
+            # The entry stays locked while waiting, so that new holders cannot starve this one.
+            if self._shared_count:
+                await self._all_released.wait()
+            yield

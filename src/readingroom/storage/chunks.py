@@ -114,6 +114,8 @@ class ChunkStore:
     def __init__(self, chroma_directory: Path | None) -> None:
         self._lock = FolderLock(chroma_directory) if chroma_directory else None
         if self._lock:
+            # Chroma is made for the threads of one process, and nothing in it keeps a second one
+            # out.
             self._lock.acquire()
         try:
             self._client = _open_chroma_client(chroma_directory)
@@ -269,6 +271,7 @@ class ChunkCollection:
         self._update_collection_metadata({_GENERATION_METADATA_KEY: self.generation + 1})
 
     def _update_collection_metadata(self, added_values: Mapping[str, Any]) -> None:
+        # `modify` replaces all of the metadata, so the other values are sent along.
         with _translate_chroma_errors():
             self._chroma_collection.modify(
                 metadata={**(self._chroma_collection.metadata or {}), **added_values}
@@ -329,6 +332,7 @@ def _hide_modules(module_names: Iterable[str]) -> Iterator[None]:
     hidden_module_names = [
         module_name for module_name in module_names if module_name not in sys.modules
     ]
+    # With None in its place an import fails as it does for a module that is not installed.
     sys.modules.update(dict.fromkeys(hidden_module_names))  # type: ignore[arg-type]
     try:
         yield

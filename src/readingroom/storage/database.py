@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 _MAX_IDLE_CONNECTIONS = (
     8  # each with a cache of its own; more are opened for a rush, and closed after it
 )
+# SQLite itself allows a billion bytes, and a foreign file could hold a value as long as that.
 _MAX_UNTRUSTED_VALUE_BYTES = 16 * 2**20
 _EMPTY_PRAGMAS: Mapping[str, str | int] = {}
 _locks_by_path: dict[str, threading.Lock] = {}
@@ -79,6 +80,8 @@ class Database(sqlite3.Connection):
         try:
             yield
         finally:
+            # Also after an exception: nothing was written, so there is nothing that a rollback
+            # would undo.
             self.execute("COMMIT")
 
     def run_in_background(self, work: Callable[[], object]) -> None:
@@ -179,6 +182,7 @@ def open_untrusted(database_path: Path, known_statements: Container[str] = ()) -
         if not known_statements:  # generated columns use functions that it forbids
             db.execute("PRAGMA trusted_schema = OFF")
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_UNTRUSTED_VALUE_BYTES)
+        # The schema alone is read before it is judged: a row of a view would be computed already.
         for object_kind, object_name, sql in db.execute(
             "SELECT type, name, sql FROM sqlite_master"
         ).fetchall():
@@ -206,6 +210,8 @@ def _is_harmless_object(
         return True
     if object_kind != "table":
         return sql in known_statements
+    # FTS5 is what our own tables use. What another module does when it is read is its author's
+    # choice.
     if sql.upper().startswith("CREATE VIRTUAL TABLE"):
         return bool(known_statements) and " using fts5 " in sql.lower()
     generated_columns_sql = "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden != 0"
@@ -228,6 +234,7 @@ def open_small_database(database_path: Path, schema_sql: str) -> Iterator[Databa
     try:
         database_path.parent.mkdir(parents=True, exist_ok=True)
         with path_lock, closing(connect(database_path, pragmas={"synchronous": "FULL"})) as db:
+            # Before the transaction begins: `executescript` commits whichever is open.
             db.executescript(schema_sql)
             with db.transaction():
                 yield db
@@ -249,6 +256,7 @@ class ConnectionPool:
         """`open_connection` opens a connection that any thread may use."""
         self._open_connection = open_connection
         self._idle_connections: list[Database] = []
+        # It is given the list and not `self`: a finalizer that refers to its object keeps it alive.
         weakref.finalize(self, close_all, self._idle_connections)
 
     @contextmanager
@@ -264,6 +272,7 @@ class ConnectionPool:
                 db.close()
 
     def _take_idle_connection(self) -> Database | None:
+        # Without a lock: `pop` is one step, so two threads never get the same connection.
         while True:
             try:
                 db = self._idle_connections.pop()  # the one used last: its cache is warm
@@ -339,6 +348,8 @@ class StateFile(StateTables):
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # Before SQLite creates it, readable for everybody.
         self._path.touch(mode=0o600)
+        # SQLite heeds foreign keys, and deletes what hangs on a row, only where a connection asks
+        # for it.
         db = connect(
             self._path, from_any_thread=True, with_named_rows=True, pragmas={"foreign_keys": "ON"}
         )

@@ -8,6 +8,15 @@ def describe_cause(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
+def find_operator_detail(error: BaseException | None) -> str:
+    """Return what callers are not told of an error, or of what it comes of; mostly nothing."""
+    while error is not None:
+        if isinstance(error, DatabaseUnreachable) and error.operator_detail:
+            return error.operator_detail
+        error = error.__cause__
+    return ""
+
+
 class EmbeddingMismatch(KnowledgeError):
     """The stored vectors were made by another model or precision than the one that runs."""
 
@@ -118,6 +127,8 @@ class DatabaseUnreachable(DatabaseFailed):
 
     code = "database_unreachable"
     http_status = 503
+    operator_detail = ""
+    """What the driver said, with the address: for the log and the shell, never for a caller."""
 
 
 class DatabaseConflict(DatabaseFailed):

@@ -26,6 +26,7 @@ def resolve_inside(root_folder: Path, *path_names: str) -> Path:
     The names come out of a store, and whoever wrote the store chose them: `../..` is one too.
     """
     inner_path = root_folder.joinpath(*path_names)
+    # Resolved as well: a plain name may be that of a symbolic link which leads elsewhere.
     if (
         not all(map(is_plain_name, path_names))
         or root_folder.resolve() not in inner_path.resolve().parents
@@ -85,6 +86,7 @@ def link_or_copy(existing_path: Path, new_path: Path) -> None:
 def delete_old_files(parent_folder: Path, current_time: datetime) -> None:
     """Delete the files below a folder that nobody has written to for a day, and empty folders."""
     oldest_kept_time = (current_time - timedelta(days=1)).timestamp()
+    # In reverse, so that what is in a folder comes before it: only an empty one can be removed.
     for old_path in sorted(parent_folder.glob("**/*"), reverse=True):
         with suppress(OSError):  # another process may be deleting it at this moment
             if old_path.lstat().st_mtime >= oldest_kept_time:

@@ -131,6 +131,7 @@ class GrantStore:
     def add_client(self, client_id: str, metadata_json: str) -> None:
         """Keep a client. Beyond MAX_CLIENTS the oldest without a grant makes room."""
         with self._state_tables.begin_writing() as db:
+            # SQLite takes no OFFSET without a LIMIT, so here is one that no table reaches.
             db.execute(
                 "DELETE FROM clients WHERE client_id IN (SELECT client_id FROM clients "
                 "WHERE client_id NOT IN (SELECT client_id FROM grants) "
@@ -257,6 +258,8 @@ class GrantStore:
                 return None
             grant_id, is_spent = token_row
             if is_spent:
+                # Its tokens go with it, those of the app too: nobody can tell which of the two was
+                # the thief.
                 db.execute("DELETE FROM grants WHERE grant_id = ?", (grant_id,))
                 return None
             db.execute("UPDATE tokens SET is_spent = 1 WHERE digest = ?", (token_digest,))
@@ -323,4 +326,5 @@ def _parse_grant_row(grant_row: tuple[Any, ...]) -> Grant:
 
 
 def _hash_token(secret_token: str) -> str:
+    # No salt: the tokens are random, so nobody can have a list of their digests.
     return hashlib.sha256(secret_token.encode()).hexdigest()

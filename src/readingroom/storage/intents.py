@@ -11,6 +11,7 @@ from typing import Any
 
 from readingroom.storage.database import open_small_database
 
+# AUTOINCREMENT: the id of an intent that is finished is never given to another one.
 _SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS intents (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,13 +1,12 @@
 """Named API keys, stored as hashes in SQLite; added and revoked while a server runs."""
 
 import hashlib
-import logging
 import os
 import re
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,16 +28,9 @@ from readingroom.storage.errors import (
     StorageFailed,
     describe_cause,
 )
-
-logger = logging.getLogger(__name__)
+from readingroom.storage.key_uses import KeyUseDays
 
 KEYS_FILE = "keys.db"
-KEY_USES_FILE = "key_uses.db"
-_USES_SCHEMA_SQL = (
-    "CREATE TABLE IF NOT EXISTS key_uses "
-    "(digest TEXT PRIMARY KEY, last_used_on TEXT NOT NULL) STRICT"
-)
-_UPSERT_USE_SQL = "INSERT OR REPLACE INTO key_uses (digest, last_used_on) VALUES (?, ?)"
 _KEY_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 # The name under which MCP_API_KEY appears in logs and sessions.
 _RESERVED_NAME = "env"
@@ -74,6 +66,11 @@ CREATE TABLE IF NOT EXISTS worker_keys (
     created_at TEXT NOT NULL
 ) STRICT
 """
+KEYS_LEFT_MESSAGE = "There are keys: revoke them first, and then open the room"
+_HAS_SECRET_SQL = "SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"
+# It has a row once there was a key with a secret: revoking the last one does not open the room.
+_CLOSED_TABLE_SQL = "CREATE TABLE IF NOT EXISTS room_closed (mark INTEGER PRIMARY KEY) STRICT"
+_MARK_CLOSED_SQL = "INSERT OR IGNORE INTO room_closed VALUES (1)"
 _SUBJECT_INDEX_SQL = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
 
 # OpenID Connect allows no longer one.
@@ -106,40 +103,6 @@ class Holder:
     digest: str
     read_only: bool = False
     operator: bool = False
-
-
-class KeyUseDays:
-    """The day on which each key was last used, in a file that is made when one is first used."""
-
-    def __init__(self, data_directory: Path) -> None:
-        self._path = data_directory / KEY_USES_FILE
-        self._noted_day_by_digest: dict[str, str] = {}
-
-    def record_use(self, key_digest: str) -> None:
-        """Remember that a key was used today. It is written once a day for each key."""
-        today = clock.now().date().isoformat()
-        if self._noted_day_by_digest.get(key_digest) == today:
-            return
-        # Before it is written: a directory that cannot be written must not slow every request.
-        self._noted_day_by_digest[key_digest] = today
-        try:
-            with closing(self._connect()) as db:
-                db.execute(_UPSERT_USE_SQL, (key_digest, today))
-        except (OSError, DatabaseError) as error:
-            logger.warning("The use of a key cannot be noted: %s", error)
-
-    def read_days_by_digest(self) -> dict[str, str]:
-        """Return the day of each key's last use, by the digest of its secret."""
-        if self._path.is_file():
-            with suppress(DatabaseError), closing(self._connect()) as db:
-                return dict(db.execute("SELECT digest, last_used_on FROM key_uses").fetchall())
-        return {}
-
-    def _connect(self) -> Database:
-        self._path.touch(mode=0o600)
-        db = connect(self._path)
-        db.execute(_USES_SCHEMA_SQL)
-        return db
 
 
 class KeyRing:
@@ -190,6 +153,8 @@ class KeyRing:
     def insert_rows(self, key_rows: list[KeyRow]) -> None:
         """Add keys, all or none. Raise `KeyExists`."""
         with self._open_writer() as db:
+            if any(key_row[3] is None for key_row in key_rows):  # one has no subject, but a secret
+                db.execute(_MARK_CLOSED_SQL)
             key_name = ""
             try:
                 for key_row in key_rows:
@@ -230,11 +195,14 @@ class KeyRing:
         """
         try:
             key_rows = _read_untrusted_rows(copied_file)
+            is_closed = _was_untrusted_file_closed(copied_file)
         except DatabaseError as error:
             raise BackupUnusable(f"The keys of the backup cannot be read: {error}") from error
         if not all(_is_valid_key_row(*key_row) for key_row in key_rows):
             raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
         self.insert_rows(key_rows)
+        if is_closed:
+            self.close_room()
         return [
             Key(key_name, created_at, subject, bool(is_read_only), bool(is_operator))
             for key_name, _, created_at, subject, is_read_only, is_operator in key_rows
@@ -249,6 +217,8 @@ class KeyRing:
         if not self.path.exists():
             raise make_key_not_found_error(key_name)
         with self._open_writer() as db:
+            if db.execute(_HAS_SECRET_SQL).fetchone():  # of a file that an older version has made
+                db.execute(_MARK_CLOSED_SQL)
             if db.execute("DELETE FROM api_keys WHERE name = ?", (key_name,)).rowcount == 0:
                 raise make_key_not_found_error(key_name)
             db.execute("DELETE FROM key_operators WHERE hash NOT IN (SELECT hash FROM api_keys)")
@@ -289,7 +259,28 @@ class KeyRing:
 
     def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""
-        return bool(self._query_keys_file("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
+        return bool(self._query_keys_file(_HAS_SECRET_SQL))
+
+    def has_any_key(self) -> bool:
+        """Return whether anybody can be let in: by a secret, or by the tokens of a subject."""
+        return bool(self._query_keys_file("SELECT 1 FROM api_keys LIMIT 1"))
+
+    def is_closed(self) -> bool:
+        """Return whether a key is asked for: there is one, or was one, and nobody reopened it."""
+        return self.has_keys() or bool(self._query_keys_file("SELECT 1 FROM room_closed"))
+
+    def close_room(self) -> None:
+        """Ask for a key from now on, also when there is none."""
+        with self._open_writer() as db:
+            db.execute(_MARK_CLOSED_SQL)
+
+    def reopen_room(self) -> None:
+        """Let a server that starts from now on be open. Raise `KeyExists` while there are keys."""
+        if self.has_keys():
+            raise KeyExists(KEYS_LEFT_MESSAGE)
+        if self.path.exists():
+            with self._open_writer() as db:
+                db.execute("DELETE FROM room_closed")
 
     @contextmanager
     def _open_writer(self) -> Iterator[Database]:
@@ -421,6 +412,7 @@ def _create_keys_table(db: Database) -> None:
     """Create the table, and add the columns that an older one does not have."""
     db.execute(_SCHEMA_SQL)
     db.execute(_OPERATORS_SCHEMA_SQL)
+    db.execute(_CLOSED_TABLE_SQL)
     if _list_missing_column_names(db):
         with db.transaction():
             # Read again: another process may have added them before the transaction began.
@@ -462,6 +454,13 @@ def _read_untrusted_rows(keys_path: Path) -> list[KeyRow]:
             f"SELECT name, hash, created_at, {subject_sql}, {read_only_sql}, {operator_sql} "
             "FROM api_keys ORDER BY name"
         ).fetchall()
+
+
+def _was_untrusted_file_closed(keys_path: Path) -> bool:
+    with closing(open_untrusted(keys_path)) as db:
+        has_table_sql = "SELECT 1 FROM sqlite_master WHERE name = 'room_closed'"
+        has_table = db.execute(has_table_sql).fetchone() is not None
+        return has_table and db.execute("SELECT 1 FROM room_closed").fetchone() is not None
 
 
 def _is_valid_key_row(

@@ -131,6 +131,7 @@ async def check_server_durability(keyvalue_client: KeyValueClient) -> None:
     except ResponseError:  # managed servers do not let us look
         logger.warning("The registry's eviction policy and persistence could not be checked")
         return
+    # The other policies evict nothing, or keys that expire; no key of the registry expires.
     if memory_config.get("maxmemory", "0") != "0" and memory_config["maxmemory-policy"].startswith(
         "allkeys"
     ):
@@ -207,6 +208,8 @@ class EmbeddedServer:
             if anyio.current_time() < self._next_restart_time:
                 raise RegistryUnavailable("The registry has ended, and could not be started again")
             logger.warning("the registry's server has ended; it is started again")
+            # Set before the attempt, which may raise or be cancelled, and taken back once it has
+            # succeeded.
             self._next_restart_time = (
                 anyio.current_time() + _MAX_START_SECONDS + _RESTART_PAUSE_SECONDS
             )
@@ -244,6 +247,7 @@ class EmbeddedServer:
         try:
             self._supervisor.wait(_MAX_START_SECONDS)
         except subprocess.TimeoutExpired:
+            # The whole group: the shell that is waited for would leave the server behind.
             os.killpg(self._supervisor.pid, signal.SIGKILL)
             self._supervisor.wait()
 
@@ -293,6 +297,8 @@ class EmbeddedServer:
                 start_new_session=True,
             )
         finally:
+            # The lock lasts until every copy of its descriptor is closed, so this process keeps
+            # none.
             os.close(lock_descriptor)
 
     def _format_configuration(self) -> str:
@@ -338,6 +344,8 @@ class _RestartingConnection(UnixDomainSocketConnection):
         self._server = server
 
     async def connect(self) -> None:
+        # Each start makes a new folder, so the socket may have moved since this connection was
+        # made.
         self.path = str(self._server.socket_path)
         try:
             await super().connect()  # type: ignore[no-untyped-call]
@@ -366,6 +374,7 @@ async def _open_keyvalue_client(url: str) -> AsyncIterator[KeyValueClient]:
 
 async def _answers_ping(socket_path: Path) -> bool:
     async with _open_keyvalue_client(f"unix://{socket_path}") as keyvalue_client:
+        # A server that still loads its data answers with an error, so this waits for that as well.
         with suppress(ValkeyError, OSError):
             return bool(await keyvalue_client.ping())
     return False

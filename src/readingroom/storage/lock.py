@@ -46,11 +46,13 @@ class FolderLock:
         """Write where the owner answers, so that commands can find it."""
         assert self._descriptor is not None, "write_folder_owner() needs the lock"
         owner_json = json.dumps(asdict(folder_owner)).encode()
+        # Emptied first, or the end of a longer address would stay behind the new one.
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, owner_json, 0)
 
     def release(self) -> None:
         if self._descriptor is not None:
+            # While the lock is still held: the next owner may write its own address at once.
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
@@ -60,6 +62,7 @@ def read_folder_owner(folder: Path) -> FolderOwner | None:
     """Return the owner that a folder's lock file names; None when it names nobody."""
     try:
         return FolderOwner(**json.loads((folder / "lock").read_text("utf-8")))
+    # An owner may be writing it at this moment, and another version may have other fields.
     except (FileNotFoundError, ValueError, TypeError):
         return None
 

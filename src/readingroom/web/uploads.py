@@ -169,6 +169,7 @@ def _collect_form(upload_form: FormData, spool_paths: Sequence[Path]) -> PageFor
         if isinstance(field_value, UploadFile)
     ]
     names_and_spool_paths = []
+    # One path was made for each file, in the order of the form.
     for uploaded_file, spool_path in zip(uploaded_files, spool_paths, strict=True):
         if uploaded_file.filename:
             names_and_spool_paths.append((uploaded_file.filename, spool_path))
@@ -189,6 +190,7 @@ class _SpoolingParser(MultiPartParser):
         super().on_headers_finished()
         form_part = self._current_part
         if form_part.file is not None:
+            # Starlette has just opened it, for a temporary file that is not wanted.
             form_part.file.file.close()
             form_part.file.file = self.open_spool()  # type: ignore[assignment]
 

@@ -50,7 +50,7 @@ BATS = ["Bats roost in the old barn and fly along the hedge at dusk."]
 
 
 @pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
+async def library(engine: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
     """Two applications, one of them with two documents. Tests that use it change nothing."""
     async with open_documents_base(tmp_path_factory.mktemp("data") / "documents") as library:
         await library.ingest("Transport_Assessment.pdf", make_paper(*TRAVEL))
@@ -398,16 +398,24 @@ async def test_a_removed_document_is_gone_from_everywhere(empty: Desk) -> None:
     assert [one.document_id for one in await list_documents(empty)] == [kept.document_id]
     assert (await empty.search("one", mode="lexical")).results == []
     assert list(await empty.service.store.count_chunks_by_document()) == [kept.document_id]
-    assert [path.name for path in (empty.inbox.parent / "files").iterdir()] == [kept.document_id]
     assert (empty.inbox / "a.pdf").exists()
     with pytest.raises(DocumentNotFound):
         await empty.service.remove_document(RemoveDocument(document_id=made.document_id))
+
+
+@pytest.mark.embedded_only("there a document's file is rows of the database")
+async def test_the_copy_of_a_removed_documents_file_is_gone(empty: Desk) -> None:
+    made: Any = await empty.ingest("a.pdf", plain("one", "two"))
+    kept: Any = await empty.ingest("b.pdf", plain("three"))
+    await empty.service.remove_document(RemoveDocument(document_id=made.document_id))
+    assert [path.name for path in (empty.inbox.parent / "files").iterdir()] == [kept.document_id]
 
 
 # --- what is stored ---
 
 
 @requirement("documents:store", "documents:metadata")
+@pytest.mark.embedded_only("the database keeps the chunks, and Chroma nothing")
 async def test_both_collections_hold_what_the_contract_says(tmp_path: Path) -> None:
     folder = tmp_path / "documents"
     async with open_documents_base(folder) as library:

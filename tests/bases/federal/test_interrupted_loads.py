@@ -73,7 +73,7 @@ def test_ctrl_c_is_told_in_one_line(
         raise KeyboardInterrupt
 
     code, printed, told = load(monkeypatch, tmp_path / "data", press_ctrl_c)
-    assert (code, printed) == (1, "")
+    assert (code, printed) == (130, "")
     assert told.splitlines()[-1] == f"Stopped. {KEPT}."
     assert "Aborted" not in told
     code, printed, _ = load(monkeypatch, tmp_path / "data", None)

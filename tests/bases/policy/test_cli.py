@@ -153,7 +153,8 @@ def test_ctrl_c_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(options, "dispatch_command", interrupt)
     ended = invoke("policy", "list", "--data", str(tmp_path))
 
-    assert (ended.returncode, ended.stderr.strip()) == (1, "Aborted!")
+    told = "Stopped. Nothing was changed: run the same command again.\n"
+    assert (ended.returncode, ended.stderr) == (130, told)
 
 
 @requirement("policy:NFR-002", "policy:doctor")

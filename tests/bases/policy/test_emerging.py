@@ -25,7 +25,9 @@ DAY = "2025-06-01"
 
 
 @pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
+async def library(
+    engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PolicyLibrary]:
     """The nation's policy, and the plans of two authorities, one with an emerging plan."""
     async with open_library(tmp_path_factory.mktemp("data") / "policy") as library:
         await library.add("NPPF", "National Planning Policy Framework")

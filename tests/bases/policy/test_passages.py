@@ -21,7 +21,9 @@ BUSES = "Bus stops have a shelter, a seat and a timetable that can be read in th
 
 
 @pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
+async def library(
+    engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PolicyLibrary]:
     """A policy with a section of several chunks between short ones."""
     async with open_library(tmp_path_factory.mktemp("data") / "policy") as library:
         await library.add("NPPF", "National Planning Policy Framework")

@@ -56,7 +56,9 @@ def make_plan_of_two_kinds() -> bytes:
 
 
 @pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
+async def library(
+    engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PolicyLibrary]:
     paragraphs = [f"{FILLER} It concerns {topic}." for topic in TOPICS * 15]
     framework = make_policy_pdf(
         [(f"Chapter of {topic}", paragraphs[i::8]) for i, topic in enumerate(TOPICS)]
@@ -237,6 +239,9 @@ async def test_references_are_read_as_people_write_them(query: str, refs: list[s
         ("what does policy HG2-36 ask?", "Policy HG2-36"),
         ("Policies MX1/4 and HG2-36", "Policy HG2-36"),
         ("policies HG2-5 on homes", "Policy HG2"),
+        ("what does policy JP-Strat 1 say?", "Policy JP-Strat 1"),
+        ("homes under S.SG1", "Policy S.SG1"),
+        ("sub area policy BD1", "Sub Area Policy BD1"),
     ],
 )
 @requirement("policy:references")
@@ -248,7 +253,8 @@ async def test_sites_parts_and_kinds_of_policies_are_found_as_they_are_named(
             *("Site H1(a)", "Policy H1", "Policy H1(12)", "Policy H2", "Part A", "Policy 10"),
             *("Policy 9 Part A", "Policy 9 Part B", "Spatial Policy 6", "Policy H&D1"),
             *("Strategy 9", "Proposal T2", "Opportunity Site 3", "Policy Twelve", "Policy IV"),
-            *("Policy 5a", "Policy HG2", "Policy HG2-36"),
+            *("Policy 5a", "Policy HG2", "Policy HG2-36", "Policy JP-Strat 1", "Policy S.SG1"),
+            "Sub Area Policy BD1",
         ]
     )
 

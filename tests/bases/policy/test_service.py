@@ -55,7 +55,9 @@ OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
 
 
 @pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
+async def library(
+    engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PolicyLibrary]:
     """Two policies, one of them with two revisions. Tests that use it change nothing."""
     async with open_library(tmp_path_factory.mktemp("data") / "policy") as library:
         await library.add("NPPF", "National Planning Policy Framework")
@@ -184,9 +186,10 @@ async def test_pages_of_results_make_up_the_whole(library: PolicyLibrary) -> Non
 
 @requirement("policy:nice:batch")
 async def test_a_batch_answers_each_query_as_a_search_would(
-    library: PolicyLibrary, monkeypatch: pytest.MonkeyPatch
+    library: PolicyLibrary, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queries = ["parking for cycles", "homes for people"]
+    # New to the model, which remembers what it was asked on the other engine.
+    queries = [f"parking for cycles, {engine}", f"homes for people, {engine}"]
     runs: list[list[str]] = []
     compute = ProcessorModel.compute_vectors
     monkeypatch.setattr(

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, get_args
 
@@ -38,6 +39,7 @@ from readingroom.console.options import (
     print_result,
     run_command,
     show_progress_bar,
+    tell_what_is_kept,
 )
 from readingroom.core.modes import Mode
 from readingroom.core.settings import RoomSettings
@@ -99,8 +101,17 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
     """
     # Validated without its files first: a bad reference is refused before any file is copied.
     ingest_command = build_model(IngestFiles, files=[], **values)
-    handed_files, outcomes_of_unreadable_files = _hand_over_all_files(paths, settings)
-    with show_progress_bar(f"{len(handed_files)} files", as_json) as show_progress:
+    with ExitStack() as command_stack:
+        command_stack.enter_context(
+            tell_what_is_kept(
+                "Documents that were in are kept: run the same command again to go on with the "
+                "others"
+            )
+        )
+        handed_files, outcomes_of_unreadable_files = _hand_over_all_files(paths, settings)
+        show_progress = command_stack.enter_context(
+            show_progress_bar(f"{len(handed_files)} files", as_json)
+        )
 
         async def report_progress(
             done_count: float, total_count: float | None, step_message: str | None

@@ -243,7 +243,14 @@ class _DocumentsBackup(OwnerBackup):
         return {}
 
 
-BACKUP = _DocumentsBackup("documents", BackUpDocuments, RestoreDocuments, BACKUP_FILE_NAME_PATTERN)
+def _has_documents(run_command: RunCommand, settings: RoomSettings) -> bool:
+    applications = run_command(ListApplications(), settings)["applications"]
+    return any(application["document_count"] for application in applications)
+
+
+BACKUP = _DocumentsBackup(
+    "documents", BackUpDocuments, RestoreDocuments, BACKUP_FILE_NAME_PATTERN, _has_documents
+)
 
 
 def run_doctor(

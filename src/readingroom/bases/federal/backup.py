@@ -73,6 +73,11 @@ class FederalBackup(BaseBackup):
             )
         yield
 
+    def refuse_to_overwrite(self, settings: RoomSettings, run_command: RunCommand) -> None:
+        records_place = locate_records(settings)
+        if not isinstance(records_place, Path):
+            _refuse_to_overwrite(records_place, False)
+
     def restore_backup(
         self,
         staged_settings: RoomSettings,

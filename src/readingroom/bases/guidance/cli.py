@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-import anyio
 import click
 
 from readingroom.bases.guidance import SPEC
@@ -13,12 +12,14 @@ from readingroom.bases.guidance.offline.library import GuidanceLibrary
 from readingroom.bases.guidance.offline.sync import synchronize_library
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.console.completion import complete_with
+from readingroom.console.coroutines import run_async
 from readingroom.console.layout import make_bold
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
     print_progress,
     print_result,
+    tell_what_is_kept,
 )
 from readingroom.console.sample import open_sample_settings
 from readingroom.core import clock
@@ -98,8 +99,11 @@ def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
     Fetches what has changed, at most RATE_LIMIT_PER_SECOND requests a second. One that was
     interrupted goes on where it stopped. Running servers use the copy at once.
     """
-    with open_sample_settings(settings, [SPEC]) as chosen_settings:
-        sync_summary = anyio.run(synchronize_library, chosen_settings, check_all, print_progress)
+    with (
+        tell_what_is_kept("Pages that were fetched are kept: run the same command again to go on"),
+        open_sample_settings(settings, [SPEC]) as chosen_settings,
+    ):
+        sync_summary = run_async(synchronize_library, chosen_settings, check_all, print_progress)
     summary_lines = [
         f"{sync_summary.fetched} pages fetched, {sync_summary.unchanged} unchanged, "
         f"{sync_summary.removed} removed",
@@ -175,7 +179,7 @@ def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> 
         return _mark_sample_answer(tool_answer) if settings.is_sample else tool_answer
 
     with open_sample_settings(settings, [SPEC]) as chosen_settings:
-        return anyio.run(run_tool, chosen_settings)
+        return run_async(run_tool, chosen_settings)
 
 
 def _mark_sample_answer(tool_answer: Any) -> Any:

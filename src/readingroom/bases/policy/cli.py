@@ -56,6 +56,7 @@ from readingroom.console.options import (
     build_model,
     print_result,
     run_command,
+    tell_what_is_kept,
 )
 from readingroom.core.dates import parse_day
 from readingroom.core.modes import Mode
@@ -66,8 +67,7 @@ _NO_POLICIES_YET = "There are no policies yet: `readingroom policy add` register
 
 
 def _list_policy_slugs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
-    policies = run_quietly(ListPolicies(), SPEC, settings)["policies"]
-    return [policy["source"] for policy in policies]
+    return [policy["source"] for policy in run_quietly(ListPolicies(), SPEC, settings)["policies"]]
 
 
 def _list_revision_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
@@ -469,16 +469,17 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
     Paths are relative to FILE.
     """
-    imported_policies, failure_messages = prepare_import(file, settings)
-    import_report = run_command(ImportPolicies(policies=imported_policies), SPEC, settings)
+    with tell_what_is_kept("What was in is kept: run the same command again to go on"):
+        imported_policies, failure_messages = prepare_import(file, settings)
+        import_report = run_command(ImportPolicies(policies=imported_policies), SPEC, settings)
     import_report["failed"] += failure_messages
     summary_line = (
         f"Added {len(import_report['policies_added'])} policies and "
         f"{len(import_report['revisions_added'])} revisions; "
         f"{len(import_report['already_there'])} were there already."
     )
-    failure_lines = [f"Failed: {failure_text}" for failure_text in import_report["failed"]]
-    print_result(as_json, import_report, "\n".join([summary_line, *failure_lines]))
+    output_lines = [summary_line, *(f"Failed: {failure}" for failure in import_report["failed"])]
+    print_result(as_json, import_report, "\n".join(output_lines))
     sys.exit(1 if import_report["failed"] else 0)
 
 

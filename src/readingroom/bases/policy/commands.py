@@ -340,7 +340,13 @@ COMMANDS: tuple[type[Command], ...] = (
     BackUpPolicies,
 )
 
-BACKUP = OwnerBackup("policy", BackUpPolicies, RestorePolicies, BACKUP_FILE_NAME_PATTERN)
+BACKUP = OwnerBackup(
+    "policy",
+    BackUpPolicies,
+    RestorePolicies,
+    BACKUP_FILE_NAME_PATTERN,
+    lambda run_command, settings: bool(run_command(ListPolicies(), settings)["policies"]),
+)
 
 
 def run_doctor(

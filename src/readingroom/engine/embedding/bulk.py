@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from readingroom.engine.embedding.tokens import RememberingTokenizer, TokenizedTexts
+from readingroom.interrupts import shield_new_processes
 
 if TYPE_CHECKING:
     from readingroom.engine.embedding.packed import PackedEncoder, PendingVectors
@@ -61,16 +62,16 @@ class TokenizingPool:
         remaining_text_batches = iter(text_batches)
         pending_tokenized_batches: deque[Future[TokenizedTexts]] = deque()
         for text_batch in islice(remaining_text_batches, 2 * self.process_count):
-            pending_tokenized_batches.append(
-                self._executor.submit(_tokenize_texts, list(text_batch))
-            )
+            pending_tokenized_batches.append(self._submit_batch(text_batch))
         while pending_tokenized_batches:
             tokenized_batch = pending_tokenized_batches.popleft().result()
             for text_batch in islice(remaining_text_batches, 1):
-                pending_tokenized_batches.append(
-                    self._executor.submit(_tokenize_texts, list(text_batch))
-                )
+                pending_tokenized_batches.append(self._submit_batch(text_batch))
             yield tokenized_batch
+
+    def _submit_batch(self, text_batch: Sequence[str]) -> Future[TokenizedTexts]:
+        with shield_new_processes():
+            return self._executor.submit(_tokenize_texts, list(text_batch))
 
 
 def embed_stream(

@@ -140,6 +140,7 @@ class Embedder:
                 ):
                     report_progress(done_text_count, len(shortened_texts), None)
                     reported_text_count = done_text_count
+            # What a long run has freed would else stay with the C library, 100 MB and more of it.
             return_free_memory()
         return vectors
 
@@ -185,6 +186,7 @@ class Embedder:
                     get_weights_folder(self._models_folder, self._own_weights_folder), MAX_TOKENS
                 )
             elif self._graphics_card is None:
+                # Remembered, so that a card is looked for once and not for every batch.
                 self._device = "cpu"
         return self._graphics_card
 

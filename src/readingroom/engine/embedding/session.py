@@ -34,6 +34,7 @@ def load_tokenizer(tokenizer_file: Path, max_tokens: int | None = None) -> "Toke
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    # A model's file may ask for padding, with which a short text takes as long as the longest.
     tokenizer.no_padding()
     if max_tokens is not None:
         tokenizer.enable_truncation(max_tokens)

@@ -99,6 +99,8 @@ class WaitingTexts:
                 vectors_by_text.update(zip(texts_claimed_here, vectors_made_here, strict=True))
             else:
                 with self._new_vectors_condition:
+                    # Not only until it is woken: another process may be the one that stores the
+                    # vectors.
                     self._new_vectors_condition.wait(_SECONDS_BETWEEN_POLLS)
             vectors_by_text.update(
                 self._read_finished_vectors(
@@ -182,6 +184,7 @@ class WaitingTexts:
                 self._store_vector(db, "id = ?", (passage_id,), vector, worker_name)
                 for passage_id, vector in zip(passage_ids, matrix, strict=True)
             )
+        # After the commit: whoever is woken reads the vectors at once.
         with self._new_vectors_condition:
             self._new_vectors_condition.notify_all()
         return stored_count
@@ -259,6 +262,7 @@ class WaitingTexts:
         worker_name: str | None,
     ) -> int:
         # The text goes when it is needed no more: its document may be deleted any time.
+        # The first vector counts: a lease that ran out may have gone to somebody else.
         update_cursor = db.execute(
             "UPDATE waiting_texts SET vector = ?, worker = ?, passage_text = '', lease_id = NULL "
             f"WHERE vector IS NULL AND {condition_sql}",

@@ -268,6 +268,8 @@ class MemoryCopy:
                 if self._copied_words.common_words is not common_words:
                     return  # dropped, and wanted again
                 self._read_some_common_words(self.vectors, self._copied_words, common_words)
+            # As long a pause as the turn took, so that at least half of the time is left to
+            # searches.
             stop_event.wait(time.monotonic() - start_time)
         return_free_memory()
 

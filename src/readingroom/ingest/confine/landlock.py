@@ -63,6 +63,7 @@ def restrict_file_access(
     The caller has set `no_new_privs` and has no other thread. Raise `OSError` when the kernel
     refuses.
     """
+    # Those that this kernel knows: it refuses a set of rules that names any other.
     restricted_rights = (1 << _RIGHT_COUNT_BY_ABI.get(landlock_abi, 16)) - 1
     restricted_scopes = _KEEP_SIGNALS_INSIDE_FLAG if landlock_abi >= MIN_ABI_FOR_SIGNALS else 0
     # The second number would restrict TCP: no socket can be made at all, see seccomp.py.
@@ -84,12 +85,14 @@ def restrict_file_access(
 
 def _allow_path(ruleset_descriptor: int, allowed_path: str, access_rights: int) -> None:
     try:
+        # O_PATH: a rule only needs to know which file is meant; its content is not opened.
         file_descriptor = os.open(allowed_path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
         if not Path(allowed_path).is_dir():
             access_rights &= _SINGLE_FILE_RIGHTS
+        # Without padding, as the kernel declares `struct landlock_path_beneath_attr`.
         rule_bytes = struct.pack("=Qi", access_rights, file_descriptor)
         _raise_if_refused(
             _make_system_call(
@@ -101,6 +104,7 @@ def _allow_path(ruleset_descriptor: int, allowed_path: str, access_rights: int) 
 
 
 def _make_system_call(call_number: int, *call_arguments: int | bytes | None) -> int:
+    # By its number: the C library has no functions for Landlock.
     call_result: int = ctypes.CDLL(None, use_errno=True).syscall(call_number, *call_arguments)
     return call_result
 

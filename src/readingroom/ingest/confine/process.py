@@ -44,8 +44,10 @@ def confine_process(confinement: Confinement) -> None:
     _set_resource_limits(confinement.memory_bytes, confinement.cpu_seconds)
     if sys.platform != "linux":
         return
+    # The first to be killed when the machine runs out of memory, rather than the server.
     with suppress(OSError):  # a container may forbid it
         Path("/proc/self/oom_score_adj").write_text("1000")
+    # Without it the kernel takes Landlock's rules and seccomp's filters from root alone.
     _call_prctl(_SET_NO_NEW_PRIVILEGES_OPTION, 1)
     _drop_capabilities()
     landlock_abi = landlock.read_landlock_abi()
@@ -115,6 +117,7 @@ def _set_resource_limits(memory_bytes: int, cpu_seconds: int) -> None:
         limit_value = (
             limit_value if hard_limit == resource.RLIM_INFINITY else min(limit_value, hard_limit)
         )
+        # The soft limit first: a hard one that proves too low could not be raised again.
         resource.setrlimit(resource_id, (limit_value, hard_limit))
         if resource_id == resource.RLIMIT_NPROC and not _can_start_process():
             # Other containers have tasks of this account, which count though they cannot be seen.
@@ -141,6 +144,8 @@ def _count_tasks_of_account() -> int:
         for process_folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it may end meanwhile
                 if process_folder.stat().st_uid == own_user_id:
+                    # A folder there has two links, and one more for each folder in it: for each
+                    # thread.
                     task_count += (process_folder / "task").stat().st_nlink - 2
     return task_count
 

@@ -155,8 +155,10 @@ def refuse_system_calls(*, refuses_signals: bool) -> None:
     cpu_architecture = _find_architecture()
     assert cpu_architecture is not None, "ask is_available() first"
     filter_bytes = b"".join(_iterate_filter_instructions(cpu_architecture, refuses_signals))
+    # Kept in a variable: the header has its address alone, so the memory must outlive the call.
     filter_buffer = ctypes.create_string_buffer(filter_bytes, len(filter_bytes))
     instruction_count = len(filter_bytes) // 8
+    # As C lays out `struct sock_fprog`: the pointer begins at a multiple of eight.
     program_header = struct.pack("HxxxxxxP", instruction_count, ctypes.addressof(filter_buffer))
     c_library = ctypes.CDLL(None, use_errno=True)
     if (
@@ -172,6 +174,7 @@ def refuse_system_calls(*, refuses_signals: bool) -> None:
 
 
 def _find_architecture() -> _Architecture | None:
+    # A 32-bit Python on a 64-bit kernel makes calls by numbers that are not in the tables.
     if sys.platform != "linux" or sys.maxsize < 2**32:
         return None
     return _ARCHITECTURES_BY_MACHINE.get(platform.machine())
@@ -182,6 +185,8 @@ def _iterate_filter_instructions(
 ) -> Iterator[bytes]:
     call_number_index = cpu_architecture.call_number_index
     yield _make_instruction(_LOAD_WORD_OPERATION_CODE, _ARCHITECTURE_OFFSET)
+    # A process can also call by another architecture's numbers, as those of 32 bits on x86_64:
+    # there the numbers below are other calls.
     yield _make_instruction(_JUMP_IF_EQUAL_CODE, cpu_architecture.audit_number, skip_if_true=1)
     yield _make_instruction(_RETURN_OPERATION_CODE, _KILL_ACTION)
     yield _make_instruction(_LOAD_WORD_OPERATION_CODE, _CALL_NUMBER_OFFSET)
@@ -209,6 +214,8 @@ def _iterate_filter_instructions(
     )
     if refuses_signals:
         own_process_id = os.getpid()
+        # 0 and the negative number are the group, which this process leads and which has its
+        # number.
         yield _make_refusal_unless_argument(
             _KILL_CALL_NUMBERS[call_number_index], 0, (0, own_process_id, -own_process_id)
         )

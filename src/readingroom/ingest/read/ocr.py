@@ -118,6 +118,7 @@ def open_image(file_bytes: bytes, max_frames: int) -> Iterator[ImageFile]:
 def _translate_damage_to_refusal() -> Iterator[None]:
     try:
         yield
+    # Memory that runs out is no damage of the image; the worker has a message of its own for it.
     except (Refusal, MemoryError):
         raise
     except Exception as error:  # Pillow's decoders raise errors of any class
@@ -157,6 +158,7 @@ def _check_image_size(pillow_image: Image.Image) -> None:
 
 def _prepare_picture(page_picture: Image.Image, max_pixels: int) -> Image.Image:
     """Return the picture in grey, on white where it is transparent, and not too large."""
+    # A transparent ground may become black without this, and black letters invisible on it.
     if page_picture.mode in ("RGBA", "LA", "PA") or "transparency" in page_picture.info:
         page_picture = page_picture.convert("RGBA")
         white_page = Image.new("RGBA", page_picture.size, "white")
@@ -187,6 +189,7 @@ def _run_tesseract(page_picture: Image.Image) -> OcrResult:
         )
     except pytesseract.TesseractNotFoundError as error:
         raise PageUnreadable("tesseract is not installed") from error
+    # pytesseract raises a bare RuntimeError when its time is up.
     except (pytesseract.TesseractError, RuntimeError, OSError) as error:
         raise PageUnreadable("tesseract could not read it") from error
     return _parse_tesseract_table(table_columns, page_picture.width, page_picture.height)

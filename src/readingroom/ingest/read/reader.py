@@ -33,7 +33,7 @@ from readingroom.ingest.read.formats.detect import (
 )
 from readingroom.ingest.read.page import MIN_TEXT_LAYER_CHARACTERS, PageUnreadable, RawPage
 from readingroom.ingest.structure import layout
-from readingroom.ingest.structure.page_labels import find_page_labels
+from readingroom.ingest.structure.page_edges import find_page_labels
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -199,6 +199,7 @@ class ConfinedReader:
             self._start_process(input_file, reading_job, scratch_folder) as worker_process,
         ):
             try:
+                # Counted from here: how long it waited for a place is not the file's fault.
                 with anyio.fail_after(self._limits.wall_seconds):
                     worker_message = await self._receive_result(
                         worker_process, scratch_folder, report_progress
@@ -246,6 +247,7 @@ class ConfinedReader:
             yield worker_process
         finally:
             _kill_process_group(worker_process)
+            # Shielded: a caller who leaves must not leave a process that nobody has waited for.
             with anyio.CancelScope(shield=True):
                 await worker_process.aclose()
 
@@ -278,6 +280,7 @@ class ConfinedReader:
         while True:
             with anyio.move_on_after(_SECONDS_BETWEEN_LIMIT_CHECKS):
                 return await output_stream.receive_until(b"\n", self._limits.answer_bytes)
+            # In a thread: it goes through /proc and through a folder that may hold very many files.
             if await anyio.to_thread.run_sync(
                 self._has_exceeded_limits, worker_process.pid, scratch_folder
             ):
@@ -300,6 +303,8 @@ class ConfinedReader:
     async def _raise_exit_error(self, worker_process: Process, scratch_folder: str) -> NoReturn:
         """Raise the error that explains why the process ended without a result."""
         exit_status = await worker_process.wait()
+        # Both mean a limit: of processor time, of the machine's memory, or one that is looked at
+        # here.
         if exit_status < 0 and -exit_status in (signal.SIGKILL, signal.SIGXCPU):
             raise ExtractionFailed(
                 f"Reading the file took more than {self._limits.cpu_seconds} processor seconds, "
@@ -316,6 +321,7 @@ class ConfinedReader:
                 "it is damaged, or needs too much memory"
             )
         with _open_stderr_file(scratch_folder, "rb") as stderr_file:
+            # From its end, which is where Python names the exception.
             stderr_file.seek(max(0, stderr_file.seek(0, os.SEEK_END) - _MAX_LOGGED_TRACEBACK_BYTES))
             worker_traceback = stderr_file.read().decode("utf-8", "replace")
         _log.error("a file could not be read because of an unexpected error:\n%s", worker_traceback)

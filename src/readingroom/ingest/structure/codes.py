@@ -10,12 +10,16 @@ from readingroom.ingest.structure.typography import Typography
 
 # Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, H.4, ESD13a, AR-UA-ST1, H&D1, HG2-36.
 _CODE_REGEX = (
-    r"[A-Z]{1,6}(?:[/&-][A-Z]{1,5})*[ ./-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3}(?!\d))?[A-Za-z]?"
+    r"[A-Z]{1,6}(?:[/&.-][A-Z]{1,5})*[ ./-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3}(?!\d))?[A-Za-z]?"
 )
 # Codes that only the word "Policy" shows to be one: Env1, HOUSING 3, GNLP0337R, S/JH.
 _WORDED_CODE_REGEX = (
     r"[A-Z]{1,3}[a-z]{1,6}\d{1,3}|[A-Z]{7,14} ?\d{1,3}|[A-Z]{2,6}\d{4}[A-Z]?"
     r"|\d{1,2}/\d{1,2}|[A-Z]{1,4}/[A-Z]{1,4}"
+    # JP-Strat 1, H SP2a, NUA/Ho/1, ShAP 4, H(a), BEV-A.
+    r"|[A-Z]{1,3}-[A-Z][a-z]{1,10}[ -]?\d{1,3}(?:\.\d{1,2})?|[A-Z]{1,6} [A-Z]{1,4}\d{1,3}[a-z]?"
+    r"|[A-Z][A-Za-z]{0,3}(?:/[A-Z][A-Za-z]{0,3}){1,2}/\d{1,2}|[A-Z][a-z][A-Z]{1,3} ?\d{1,3}"
+    r"|[A-Z]{1,3}\([a-z]\)|[A-Z]{2,5}-[A-Z](?![\w-])"
 )
 
 _SMALL_NUMBER_WORDS = (
@@ -40,15 +44,20 @@ _HEADING_KIND_REGEX = _make_both_cases_regex(
     *("Core", "Strategic", "Non-Strategic", "Local", "Site", "Area", "Place", "Development"),
     *("Management", "Draft", "Detailed", "Allocations", "Allocation", "Spatial", "Thematic"),
     *("Generic", "Overarching", "Proposed", "Site-Specific", "Specific", "Minerals", "Waste"),
-    *("Village", "Town Centre", "Borough-wide", "District-wide", "City-wide", "Key"),
+    *("Village", "Town Centre", "Borough-wide", "District-wide", "City-wide", "Key", "Sub Area"),
+    *("Sub-Area", "Area Delivery Plan", "Delivery", "Growth", "Opportunity", "Non-strategic"),
 )
 _SITE_KIND_REGEX = _make_both_cases_regex(
     *("Strategic", "Housing", "Employment", "Mixed Use", "Mixed-Use", "Opportunity", "Key"),
-    *("Development", "Regeneration", "Allocated"),
+    *("Development", "Regeneration", "Allocated", "Strategic Growth", "Growth"),
 )
-_SITE_WORD_REGEX = rf"(?:{_SITE_KIND_REGEX} )?{_make_both_cases_regex('Site')}"
+_SITE_WORD_REGEX = (
+    rf"(?:(?:{_SITE_KIND_REGEX} )?{_make_both_cases_regex('Site')}"
+    rf"|{_make_both_cases_regex('Strategic Location')})"
+)
 _POLICY_WORD_REGEX = (
-    rf"(?:{_HEADING_KIND_REGEX}\s+)*{_make_both_cases_regex('Policy')}"
+    rf"(?:{_HEADING_KIND_REGEX}\s+)*{_make_both_cases_regex('Policy')}|(?:Non-s|S)trategic policy"
+    rf"|{_make_both_cases_regex('Special Policy Area')}"
     # A plan of several councils may have letters before the word: `AB Allocation 3`.
     rf"|(?:[A-Z]{{2,4}} )?(?:{_SITE_KIND_REGEX} )?(?:{_make_both_cases_regex('Site')} )?"
     rf"{_make_both_cases_regex('Allocation')}"
@@ -57,19 +66,23 @@ _TOPIC_WORD_REGEX = (
     r"(?i:housing|employment|environment(?:al)?|transport|design|retail|econom(?:y|ic)|heritage"
     r"|infrastructure|community|general|delivery|neighbourhood|planning|rural|urban)"
 )
+# A part or a second code in brackets: `H1(12)`, `DS3(HA1)`, `1.1 (2)`, `1 (SC1)`.
+_CODE_SUFFIX_REGEX = r"(?:\s?\((?:\d{1,2}|[A-Za-z]|[ivx]{2,4})\)|\([A-Z]{1,3}\d{1,3}\))?"
+_NUMBER_SUFFIX_REGEX = r"\s?\((?:[a-z]|\d{1,2}|[A-Z]{1,5}\d{1,3})\)"
 POLICY_HEADING_PATTERN = re.compile(
     # Headings of all kinds may be numbered.
     r"(?P<section>\d{1,2}(?:\.\d{1,3}){0,3}\.?\s+)?"
     rf"(?:(?P<topic>{_TOPIC_WORD_REGEX})\s+)?(?P<word>{_POLICY_WORD_REGEX})(?:\s+|\s*[:–—]\s*)"
     rf"(?:(?i:no\.?|number)\s+)?"
-    rf"(?P<number>{_CODE_REGEX}(?:\s?\((?:\d{{1,2}}|[A-Za-z]|[ivx]{{2,4}})\))?(?![-/]\d)|{_WORDED_CODE_REGEX}"
-    rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}|{_SPELT_NUMBER_REGEX}"
-    rf"|\d{{1,3}}(?:\.\d{{1,2}})?(?:[A-Za-z]|\s?\([a-z]\))?|[A-Z](?=\s*[:–—-]))"
+    rf"(?P<number>{_CODE_REGEX}{_CODE_SUFFIX_REGEX}(?![-/]\d)|{_WORDED_CODE_REGEX}"
+    rf"|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|{_SPELT_NUMBER_REGEX}"
+    rf"|\d{{1,3}}(?:\.\d{{1,2}})?(?:[A-Za-z]|{_NUMBER_SUFFIX_REGEX})?"
+    rf"|[A-Z](?=\s*[:–—-])|[A-Z]{{2}}(?=\s*[:–—]|\s-\s))"
     # Two policies may share a number.
     rf"(?P<part>\s+(?:Part|PART)\s+[A-Z](?=\s+[A-Z]|\s*[:–—-]|$))?"
     # What kind of policy it is may stand between its code and its title.
-    rf"(?![\w/])\*?(?:\s*\((?P<continued>(?i:cont)(?s:.*))|\s*\((?P<bracketed>[A-Z][^()]{{4,100}})\)"
-    rf"|\s*[:–—]\s*(?P<uncapped>[a-z](?s:.*))"
+    rf"(?![\w/]|\.\d)\*?(?:\s*\((?P<continued>(?i:cont)(?s:.*))|\s*\((?P<bracketed>[A-Z][^()]{{4,100}})\)"
+    rf"|\s*[:–—]\s*(?P<uncapped>[a-z](?s:.*))|,\s+(?P<after_comma>[A-Z](?s:.*))"
     rf"|(?:\s*\([A-Za-z -]{{5,30}}\))?{TITLE_REGEX})"
 )
 _NO_POLICY_CODE_LOOKAHEAD = (
@@ -77,7 +90,7 @@ _NO_POLICY_CODE_LOOKAHEAD = (
 )
 CODE_HEADING_PATTERN = re.compile(
     rf"{_NO_POLICY_CODE_LOOKAHEAD}"
-    rf"(?P<number>{_CODE_REGEX})(?:\s*[:–—-]\s*|\.?\s+)(?P<title>[A-Z“‘](?s:.*))"
+    rf"(?P<number>{_CODE_REGEX}(?:\([A-Z]\))?)(?:\s*[:–—-]\s*|\.?\s+)(?P<title>[A-Z“‘](?s:.*))"
 )
 # Plans may have another word for what is a policy: `Strategy 9 – A new town`.
 _POLICY_SYNONYMS = ("Strategy", "Proposal")
@@ -86,9 +99,11 @@ _SYNONYM_HEADING_PATTERN = re.compile(
     rf"(?P<word>{_POLICY_SYNONYM_REGEX})\s+(?P<number>{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?![\w/]){TITLE_REGEX}"
 )
 SITE_HEADING_PATTERN = re.compile(
-    rf"(?P<word>{_SITE_WORD_REGEX})\s+(?P<number>(?:{_CODE_REGEX}|\d{{1,3}}[A-Z]?)(?:\s?\([a-z]\))?)(?![\w/])"
+    rf"(?P<word>{_SITE_WORD_REGEX})\s+(?P<number>(?:{_CODE_REGEX}|\d{{1,3}}[A-Za-z]?)(?:\s?\([a-z]\))?)(?![\w/])"
     rf"{TITLE_REGEX}"
 )
+# In a plan whose text calls them `Policy 6`.
+NUMBER_HEADING_PATTERN = re.compile(r"(?P<number>\d{1,2}[A-Z]?)[.:]?\s+(?P<title>[A-Z“‘](?s:.*))")
 # A title at the left of a bar, and the code at its right.
 TITLE_BEFORE_CODE_PATTERN = re.compile(
     r"(?P<title>[A-Z][^.;:]{2,80}?)"
@@ -103,19 +118,19 @@ _WORD_BEFORE_POLICY_PATTERN = re.compile(
 )
 CODE_ALONE_PATTERN = re.compile(rf"{_NO_POLICY_CODE_LOOKAHEAD}(?P<number>{_CODE_REGEX})")
 _POLICY_MENTION_PATTERN = re.compile(
-    r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})(?:[/&-][A-Z]{1,5})*[ ./-]?\d"
+    r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})(?:[/&.-][A-Z]{1,5})*[ ./-]?\d"
 )
 
 _POLICY_SYNONYM_BEGINNINGS = (*_POLICY_SYNONYMS, *map(str.upper, _POLICY_SYNONYMS))
 _CODE_PARTS_PATTERN = re.compile(
-    r"(?P<letters>[A-Z]+(?:[/-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:[./-]\d+)?)"
+    r"(?P<letters>[A-Z]+(?:[/.-][A-Z]+)*)(?P<separator>[ ./-]?)(?P<number>\d+(?:[./-]\d+)?)"
 )
 _LISTED_CODE_PATTERN = re.compile(
-    rf"\b(?P<letters>(?:{_POLICY_SYNONYM_REGEX} )?[A-Z]+(?:[/-][A-Z]+)*|{_POLICY_SYNONYM_REGEX})"
+    rf"\b(?P<letters>(?:{_POLICY_SYNONYM_REGEX} )?[A-Z]+(?:[/.-][A-Z]+)*|{_POLICY_SYNONYM_REGEX})"
     r"[ ./-]?(?P<number>\d+(?:[./-]\d+)?)(?!\w)"
 )
 _SYNONYM_CODE_PATTERN = re.compile(
-    r"(?P<letters>[A-Z]+(?: [A-Z]+(?:[/-][A-Z]+)*)?)(?P<separator>[ ./-]?)"
+    r"(?P<letters>[A-Z]+(?: [A-Z]+(?:[/.-][A-Z]+)*)?)(?P<separator>[ ./-]?)"
     r"(?P<number>\d+(?:[./-]\d+)?)"
 )
 _FIRST_NUMBER_PATTERN = re.compile(r"0?1(?:[./-]0?1)?")
@@ -293,7 +308,7 @@ def _find_listed_letters(
 
 def _find_boxed_letters(typography: Typography, code_lines: Sequence[_CodeLine]) -> set[str]:
     """Return the letters of codes all of which head boxes with their text, enough of one look."""
-    box_looks = [_find_box_look(typography, code_line.line_index) for code_line in code_lines]
+    box_looks = [find_box_look(typography, code_line.line_index) for code_line in code_lines]
     counts_by_box_look = Counter(box_look for box_look in box_looks if box_look is not None)
     if not counts_by_box_look or counts_by_box_look.most_common(1)[0][1] < _MIN_FAMILY_CODES:
         return set()
@@ -310,18 +325,18 @@ def find_boxed_prefixes(typography: Typography, policy_line_indexes: Iterable[in
     Where many policies stand in boxes of one look, a box that begins with a mere code is another.
     """
     counts_by_box_look = Counter(
-        _find_box_look(typography, line_index) for line_index in policy_line_indexes
+        find_box_look(typography, line_index) for line_index in policy_line_indexes
     )
     return {
         get_code_letters(typography.lines[code_line.line_index].line.text)
         for code_line in _iterate_code_lines(typography)
-        if (box_look := _find_box_look(typography, code_line.line_index)) is not None
+        if (box_look := find_box_look(typography, code_line.line_index)) is not None
         and counts_by_box_look[box_look] >= _MIN_FAMILY_CODES
         and is_above_requirement(typography, code_line.line_index)
     }
 
 
-def _find_box_look(typography: Typography, line_index: int) -> tuple[bool, int, int, int] | None:
+def find_box_look(typography: Typography, line_index: int) -> tuple[bool, int, int, int] | None:
     """Return weight, size and indent of the first line of a box, and its width; None of others."""
     flow_line = typography.lines[line_index]
     if flow_line.box is None or (
@@ -402,8 +417,16 @@ def _iterate_code_lines(typography: Typography) -> Iterator[_CodeLine]:
             line_text
         )
         synonym_match = None if code_match else match_synonym_heading(line_text)
+        # Where paragraphs have no gaps between them, size alone sets a heading apart.
         if not (code_match or synonym_match) or not (
-            typography.is_emphasised(line_index) and typography.is_block_start(line_index)
+            typography.is_emphasised(line_index)
+            and (
+                typography.is_block_start(line_index)
+                or (
+                    typography.is_large_line(line_index)
+                    and typography.is_after_sentence(line_index)
+                )
+            )
         ):
             continue
         if synonym_match:

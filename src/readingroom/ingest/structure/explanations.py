@@ -23,6 +23,20 @@ _BOLD_EXPLAINING_HEADING_PATTERN = re.compile(
     r"|(?:consultation )?question \d{1,3}\b.*",
     re.IGNORECASE,
 )
+# In bold too; right below the heading of a policy they may lead to its text.
+_LATE_EXPLAINING_HEADING_PATTERN = re.compile(
+    r"(?:supporting|further|background|useful|relevant) (?:information|evidence|guidance|reading"
+    r"|documents?|references)|guidance|sources|references|purpose"
+    r"|policy (?:intent|purpose|aims?|objectives?|application)|.{0,40}\bpolicy context"
+    r"|(?:purpose|intent|aims?|objectives?|application|applying|background|implementation|reasons?"
+    r"|justification|delivery|monitoring)(?: of| to| for)? (?:the|this) policy"
+    r"|(?:why|how|what) .{0,40}\b(?:this|the) policy\b.{0,60}"
+    r"|(?:related|relevant|linked) policies .{0,60}|reasoned justification (?:and |\().{0,60}"
+    r"|(?:strategic|local plan|community|neighbourhood plan) objectives?"
+    r"|(?:(?:strategic|local plan|community|neighbourhood plan) )?objectives? (?:met|delivered"
+    r"|addressed|supported|achieved)",
+    re.IGNORECASE,
+)
 _MAX_EXPLAINING_HEADING_CHARS = 80
 # Words in bold that begin a paragraph about a policy.
 _EXPLAINING_LABEL_PATTERN = re.compile(
@@ -55,13 +69,24 @@ def is_explaining_heading(typography: Typography, line_index: int) -> bool:
         or (
             # Capitals mark a heading as bold letters do.
             (typography.is_emphasised(line_index) or line_text.isupper())
-            and _BOLD_EXPLAINING_HEADING_PATTERN.fullmatch(line_text)
+            and (
+                _BOLD_EXPLAINING_HEADING_PATTERN.fullmatch(line_text)
+                or (
+                    not typography.is_emphasised(line_index - 1)
+                    and _LATE_EXPLAINING_HEADING_PATTERN.fullmatch(line_text)
+                )
+            )
         )
     )
 
 
-def is_monitoring_table_head(typography: Typography, line_index: int) -> bool:
-    """Return whether a line is the head of a table of indicators and the like."""
+def is_monitoring_table_head(
+    typography: Typography, line_index: int, *, is_in_box: bool = False
+) -> bool:
+    """Return whether a line is the head of a table of indicators and the like.
+
+    In the box of a policy it stands below a whole sentence.
+    """
     flow_line = typography.lines[line_index]
     if flow_line.box is None or not flow_line.box.is_grid:
         return False
@@ -72,7 +97,11 @@ def is_monitoring_table_head(typography: Typography, line_index: int) -> bool:
     return (
         len(line_text) <= _MAX_EXPLAINING_HEADING_CHARS
         and typography.is_emphasised(line_index)
-        and typography.lines[line_index - 1].box != flow_line.box
+        and (
+            typography.lines[line_index - 1].line.text.endswith(".")
+            if is_in_box
+            else typography.lines[line_index - 1].box != flow_line.box
+        )
         and len(monitoring_words) > 1
         and _INDICATOR_WORD_PATTERN.search(line_text) is not None
     )

@@ -11,6 +11,8 @@ _NOTE_MARK_PATTERN = re.compile(r"(?P<mark>\d{1,3})(?:\.?\s+\S|[A-Z“‘]|$)")
 
 # Without a full stop, which the number of a clause may have.
 _RAISED_NOTE_MARK_PATTERN = re.compile(r"\d{1,2}(?:\s+\S|[A-Z“‘])")
+# The number of a policy is no mark.
+_NAMED_CODE_PATTERN = re.compile(r"\b[Pp]olic(?:y|ies)\s+[A-Z]{1,6}[ .-]?\d{1,3}")
 # Points by which the letters of one note may differ in height.
 _NOTE_LETTER_HEIGHT_TOLERANCE = 0.3
 
@@ -47,8 +49,11 @@ def has_note_mark(typography: Typography, text_line_indexes: Iterable[int], note
     # After a code, only a full stop or the like tells the mark from the code's own number.
     marked_word_pattern = re.compile(rf"[^\W\d](?:[.,;:’”)]?|\d{{1,3}}[.,;:’”)]){note_mark}(?!\w)")
     return any(
-        marked_word_pattern.search(typography.lines[line_index].line.text)
+        marked_word_pattern.search(
+            _NAMED_CODE_PATTERN.sub("Policy X", typography.lines[line_index].line.text)
+        )
         for line_index in text_line_indexes
+        if note_mark in typography.lines[line_index].line.text
     )
 
 

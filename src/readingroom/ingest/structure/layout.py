@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, DrawnRule, Line, RawPage
-from readingroom.ingest.structure.naming_rows import find_heading_header_keys, make_page_row_key
-from readingroom.ingest.structure.page_labels import PAGE_EDGE_SHARE
+from readingroom.ingest.structure.page_edges import (
+    PAGE_EDGE_SHARE,
+    find_heading_header_keys,
+    is_printed_page_number,
+    make_page_row_key,
+)
 
 _DEFAULT_LEADING = 1.2
 # A distance this many times the usual one separates two paragraphs.
 _MIN_PARAGRAPH_GAP_RATIO = 1.3
-_PAGE_NUMBER_PATTERN = re.compile(
-    r"(?:page\s*)?[-–]?\s*(?:\d{1,4}|[ivxl]{1,7})\s*[-–]?(?:\s*(?:of|/)\s*\d{1,4})?"
-)
 _SENTENCE_ENDS = (".", "!", "?", ":", ";", "”", '"')
 _WORD_PATTERN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LAST_WORD_PATTERN = re.compile(rf"{_WORD_PATTERN.pattern}$")
@@ -24,7 +25,6 @@ _MAX_WORD_CHARS = 100
 _MAX_JOINED_CHARS = 5_000
 # Words by which headers are known that end in the name of a section.
 _BEGINNING_WORD_COUNT = 3
-_MAX_PAGE_NUMBER_CHARS = 40
 _NUMBER_AT_END_PATTERN = re.compile(r"(?:^|\s)(\d{1,4})$")
 _NUMBER_AT_START_PATTERN = re.compile(r"(\d{1,4})(?=\s|$)")
 # Of lines with the number of their page; fewer may be numbered footnotes or headings.
@@ -72,7 +72,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     leading_ratio = _measure_leading_ratio(raw_pages)
     running_line_keys = _find_running_line_keys(raw_pages)
     text_pieces: list[str] = []
-    document_lines: list[FlowLine] = []
+    all_lines: list[FlowLine] = []
     page_start_offsets: list[int] = []
     page_end_offsets: list[int] = []
     text_offset = 0
@@ -86,12 +86,12 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
         for line, begins_paragraph in zip(
             body_lines, _list_paragraph_beginnings(body_lines, leading_ratio), strict=True
         ):
-            if document_lines:
-                is_new_page = document_lines[-1].page != raw_page.number
+            if all_lines:
+                is_new_page = all_lines[-1].page != raw_page.number
                 # Across pages there is no distance to measure: a paragraph ends where its sentence
                 # does.
                 begins_paragraph = (
-                    document_lines[-1].line.text.endswith(_SENTENCE_ENDS)
+                    all_lines[-1].line.text.endswith(_SENTENCE_ENDS)
                     if is_new_page
                     else begins_paragraph
                 )
@@ -101,7 +101,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
                 if is_new_page:
                     page_start_offsets[-1] = text_offset
             line_box = _find_box_of_line(line, raw_page.boxes)
-            document_lines.append(
+            all_lines.append(
                 FlowLine(line, text_offset, raw_page.number, begins_paragraph, line_box)
             )
             text_pieces.append(line.text)
@@ -119,7 +119,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     page_texts = [_build_page_text(raw_page.lines, leading_ratio) for raw_page in raw_pages]
     return TextFlow(
         "".join(text_pieces),
-        document_lines,
+        all_lines,
         page_start_offsets,
         page_end_offsets,
         page_texts,
@@ -445,13 +445,7 @@ def _is_running_line(
     }
     if _is_at_page_top(line, raw_page):
         line_keys.add(_make_header_row_key(line))
-    return bool(line_keys & running_line_keys) or _is_printed_page_number(line.text)
-
-
-def _is_printed_page_number(line_text: str) -> bool:
-    return len(line_text) <= _MAX_PAGE_NUMBER_CHARS and bool(
-        _PAGE_NUMBER_PATTERN.fullmatch(line_text.lower())
-    )
+    return bool(line_keys & running_line_keys) or is_printed_page_number(line.text)
 
 
 def _is_at_page_edge(line: Line, raw_page: RawPage) -> bool:

@@ -111,7 +111,7 @@ def _is_section_title(typography: Typography, line_index: int) -> bool:
     """Whether all of a numbered line is a title, not only the bold words that it begins with."""
     if not (typography.is_emphasised(line_index) and typography.is_heading(line_index)):
         return False
-    title_end_index = typography.find_title_end_index(line_index, "title")
+    title_end_index = typography.get_title_end(line_index, "title")
     return title_end_index == len(typography.lines) or typography.is_block_start(title_end_index)
 
 

@@ -8,11 +8,13 @@ below it, in the body of the plan, outside tables, that looks as most policies o
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise, takewhile
 
 from readingroom.ingest.read.page import Box
 from readingroom.ingest.structure.codes import (
+    NUMBER_HEADING_PATTERN,
+    find_box_look,
     find_boxed_prefixes,
     find_code_families,
     find_named_prefixes,
@@ -41,7 +43,11 @@ _TITLE_WITHOUT_POLICIES_PATTERN = re.compile(
     r"|supplementary planning (?:document|guidance)\b",
     re.IGNORECASE,
 )
+_FIRST_CLAUSE_PATTERN = re.compile(r"\(?A[.)]?\s+[A-Z]")
+_NUMBER_MENTION_PATTERN = re.compile(r"\bPolicy (\d{1,2}[A-Z]?)\b(?![./]\d)")
 _TITLE_PAGE_COUNT = 2
+# Of policies headed by mere numbers, and of those of them that the text names.
+_MIN_NUMBERED_POLICIES, _MIN_MENTIONED_POLICIES = 4, 3
 # A plan with fewer policies may name them by codes alone.
 _MIN_WORDED_POLICIES = 3
 _BODY_RANK, _BACK_MATTER_RANK, _ANNEX_RANK = 2, 1, 0
@@ -85,16 +91,80 @@ def find_policy_and_other_headings(
     family_prefixes |= find_boxed_prefixes(
         typography, [policy_heading.heading_index for policy_heading in chosen_headings]
     )
-    if family_prefixes - code_prefixes:
-        return _choose_policy_headings(typography, code_prefixes | family_prefixes, headings)
+    number_heading_line_indexes = (
+        _find_number_heading_line_indexes(typography) if has_few_policies else set()
+    )
+    if family_prefixes - code_prefixes or number_heading_line_indexes:
+        return _choose_policy_headings(
+            typography,
+            code_prefixes | family_prefixes,
+            # `6. Affordable homes` reads like a chapter.
+            [
+                section_start
+                for section_start in headings
+                if section_start.line_index not in number_heading_line_indexes
+            ],
+            number_heading_line_indexes,
+        )
     return chosen_headings, other_headings
 
 
+def _find_number_heading_line_indexes(typography: Typography) -> set[int]:
+    """Return the headings `6. Affordable homes` of what the text calls `Policy 6`.
+
+    Each begins a box, or stands above a clause `A`; what stands above a paragraph is a chapter.
+    """
+    numbers_by_line_index = {
+        line_index: heading_match["number"]
+        for line_index, flow_line in enumerate(typography.lines[:-1])
+        if flow_line.line.text[0].isdigit()
+        and (heading_match := NUMBER_HEADING_PATTERN.fullmatch(flow_line.line.text))
+        and (
+            (
+                find_box_look(typography, line_index) is not None
+                and typography.lines[line_index + 1].box == flow_line.box
+            )
+            or _FIRST_CLAUSE_PATTERN.match(
+                typography.lines[
+                    min(typography.get_title_end(line_index, "title"), len(typography.lines) - 1)
+                ].line.text
+            )
+        )
+        and line_index not in typography.contents_line_indexes
+        and typography.is_emphasised(line_index)
+        and typography.is_heading(line_index)
+    }
+    policy_numbers = {
+        heading_number
+        for line_index, heading_number in numbers_by_line_index.items()
+        if is_above_requirement(typography, line_index)
+    }
+    if len(policy_numbers) < _MIN_NUMBERED_POLICIES:
+        return set()
+    mentioned_numbers = {
+        policy_number
+        for flow_line in typography.lines
+        for policy_number in _NUMBER_MENTION_PATTERN.findall(flow_line.line.text)
+    }
+    # Some of the numbers that the text names may be other plans'.
+    are_policies = (
+        3 * len(policy_numbers) >= 2 * len({*numbers_by_line_index.values()})
+        and len(policy_numbers & mentioned_numbers) >= _MIN_MENTIONED_POLICIES
+        and 2 * len(policy_numbers & mentioned_numbers) > len(mentioned_numbers)
+    )
+    return {*numbers_by_line_index} if are_policies else set()
+
+
 def _choose_policy_headings(
-    typography: Typography, code_prefixes: set[str], headings: Sequence[SectionStart]
+    typography: Typography,
+    code_prefixes: set[str],
+    headings: Sequence[SectionStart],
+    number_heading_line_indexes: Container[int] = (),
 ) -> tuple[list[PolicyHeading], list[PolicyHeading]]:
     """Return the policies whose codes begin with these letters or follow the word "Policy"."""
-    candidate_headings = find_policy_headings(typography, code_prefixes)
+    candidate_headings = find_policy_headings(
+        typography, code_prefixes, number_heading_line_indexes
+    )
     boundary_line_indexes = sorted(
         {
             section_start.line_index
@@ -322,9 +392,7 @@ class _PolicyChooser:
         box_of_heading = self._typography.lines[heading_index].box
         if box_of_heading is None or not box_of_heading.is_grid:
             return False
-        text_start_index = self._typography.find_title_end_index(
-            heading_index, candidate_heading.title
-        )
+        text_start_index = self._typography.get_title_end(heading_index, candidate_heading.title)
         does_box_hold_policy = (
             self._is_first_line_of_box(candidate_heading)
             and self._typography.is_long_line(text_start_index)
@@ -362,15 +430,19 @@ class _PolicyChooser:
                 self._next_heading_line_indexes[candidate_heading.line_index],
                 text_start_index + _MAX_LINES_COUNTED,
             )
-            box_lines = takewhile(
-                lambda flow_line: flow_line.box == heading_box,
-                all_lines[text_start_index:max_box_end_index],
-            )
+            box_lines = [
+                *takewhile(
+                    lambda flow_line: flow_line.box == heading_box,
+                    all_lines[text_start_index:max_box_end_index],
+                )
+            ]
             box_char_count = sum(len(flow_line.line.text) for flow_line in box_lines)
-            # The heading may be all of it that a page has room for.
+            # The heading and its facts may be all that a page has room for.
             if box_char_count >= _MIN_POLICY_TEXT_CHARS or (
                 heading_box.is_grid
-                and not self._is_continued_on_next_page(candidate_heading, text_start_index)
+                and not self._is_continued_on_next_page(
+                    candidate_heading, text_start_index + len(box_lines)
+                )
             ):
                 return box_char_count
         return sum(

@@ -1,12 +1,13 @@
 """Finds the lines that name a policy as headings do: `Policy LP5 – Housing`, `HOU2`, a badge."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from readingroom.ingest.structure.codes import (
     CODE_ALONE_PATTERN,
     CODE_HEADING_PATTERN,
+    NUMBER_HEADING_PATTERN,
     POLICY_HEADING_PATTERN,
     SITE_HEADING_PATTERN,
     TITLE_BEFORE_CODE_PATTERN,
@@ -20,7 +21,7 @@ from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
 # Of a heading that may name a policy; most lines have another.
 _HEADING_BEGINNING_PATTERN = re.compile(r"[A-Z]|\d{1,2}[\d.]*\s+[A-Z]")
-_POLICY_HEADING_WORDS = ("Policy", "POLICY", "Allocation", "ALLOCATION")
+_POLICY_HEADING_WORDS = ("Policy", "POLICY", "Allocation", "ALLOCATION", "trategic policy")
 _TEXT_LABEL_PATTERN = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
 _CONTINUED_PATTERN = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
 # Points that the word "Policy" may begin left or right of the code below it.
@@ -64,12 +65,14 @@ def is_continued_heading(line_text: str, heading_text: str) -> bool:
     )
 
 
-def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> list[PolicyHeading]:
+def find_policy_headings(
+    typography: Typography, code_prefixes: set[str], number_heading_line_indexes: Container[int]
+) -> list[PolicyHeading]:
     """Return every heading that names a policy, in the body of a plan or elsewhere."""
-    document_lines = typography.lines
+    all_lines = typography.lines
     sorted_label_line_indexes = [
         line_index
-        for line_index, label_line in enumerate(document_lines)
+        for line_index, label_line in enumerate(all_lines)
         if _TEXT_LABEL_PATTERN.fullmatch(label_line.line.text)
         and not _is_cell_of_table(typography, line_index)
     ]
@@ -79,7 +82,7 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
         find_heading_bar_line_indexes(typography),
     )
     policy_headings: list[PolicyHeading] = []
-    for line_index, flow_line in enumerate(document_lines):
+    for line_index, flow_line in enumerate(all_lines):
         line_text = flow_line.line.text
         if (
             not _HEADING_BEGINNING_PATTERN.match(line_text)
@@ -106,9 +109,15 @@ def find_policy_headings(typography: Typography, code_prefixes: set[str]) -> lis
                 if line_index in heading_bar_line_indexes
                 else None
             )
+            or (
+                _make_number_heading(typography, line_index)
+                if line_index in number_heading_line_indexes
+                else None
+            )
         )
         if policy_heading:
             policy_headings.append(policy_heading)
+    policy_headings = [*_exclude_numbered_clauses(typography, policy_headings)]
     unrepeated_headings = [*_exclude_repeated_headings(typography, policy_headings)]
     return [*_attach_text_labels(unrepeated_headings, sorted_label_line_indexes)]
 
@@ -118,16 +127,13 @@ def _is_cell_of_table(typography: Typography, label_line_index: int) -> bool:
 
     Below a label in a table there is a code, or there are short cells.
     """
-    document_lines = typography.lines
-    label_line, next_line_index = document_lines[label_line_index], label_line_index + 1
+    all_lines = typography.lines
+    label_line, next_line_index = all_lines[label_line_index], label_line_index + 1
     if label_line.box is None or not label_line.box.is_grid:
         return False
-    if (
-        next_line_index == len(document_lines)
-        or document_lines[label_line_index - 1].box == label_line.box
-    ):
+    if next_line_index == len(all_lines) or all_lines[label_line_index - 1].box == label_line.box:
         return True
-    next_line = document_lines[next_line_index]
+    next_line = all_lines[next_line_index]
     is_above_policy_text = (
         typography.is_emphasised(label_line_index)
         and typography.is_block_start(next_line_index)
@@ -139,6 +145,26 @@ def _is_cell_of_table(typography: Typography, label_line_index: int) -> bool:
     return not is_above_policy_text
 
 
+def _exclude_numbered_clauses(
+    typography: Typography, policy_headings: Sequence[PolicyHeading]
+) -> Iterator[PolicyHeading]:
+    """Yield the headings but for `SP2.1 The council will`, a clause of `Policy SP2: Homes`."""
+    heading_texts = [
+        typography.lines[policy_heading.heading_index].line.text
+        for policy_heading in policy_headings
+    ]
+    # Other plans head policies `S1.1`, without a `Policy S1` above them.
+    worded_codes = {
+        policy_heading.ref.partition("Policy ")[2]
+        for policy_heading, heading_text in zip(policy_headings, heading_texts, strict=True)
+        if not CODE_HEADING_PATTERN.fullmatch(heading_text)
+    }
+    for policy_heading, heading_text in zip(policy_headings, heading_texts, strict=True):
+        code_match = CODE_HEADING_PATTERN.fullmatch(heading_text)
+        if code_match is None or code_match["number"].rpartition(".")[0] not in worded_codes - {""}:
+            yield policy_heading
+
+
 def _exclude_repeated_headings(
     typography: Typography, policy_headings: Sequence[PolicyHeading]
 ) -> Iterator[PolicyHeading]:
@@ -147,7 +173,7 @@ def _exclude_repeated_headings(
     for policy_heading in policy_headings:
         is_repeated = (
             previous_heading is not None
-            and is_heading_repeated_at_page_top(
+            and is_repeated_at_page_top(
                 typography, previous_heading.heading_index, policy_heading.heading_index
             )
             and _are_in_continued_box(typography, previous_heading, policy_heading)
@@ -157,18 +183,18 @@ def _exclude_repeated_headings(
         previous_heading = policy_heading
 
 
-def is_heading_repeated_at_page_top(
+def is_repeated_at_page_top(
     typography: Typography, heading_index: int, line_index: int, line_count: int = 1
 ) -> bool:
     """Whether lines are the first of their page and say the same as a heading further up."""
-    document_lines = typography.lines
+    all_lines = typography.lines
     page_top_lines, heading_lines = (
-        document_lines[first_index : first_index + line_count]
+        all_lines[first_index : first_index + line_count]
         for first_index in (line_index, heading_index)
     )
     return (
         line_index > heading_index
-        and document_lines[line_index].page != document_lines[line_index - 1].page
+        and all_lines[line_index].page != all_lines[line_index - 1].page
         and [flow_line.line.text for flow_line in page_top_lines]
         == [flow_line.line.text for flow_line in heading_lines]
     )
@@ -189,11 +215,11 @@ def _are_in_continued_box(
     typography: Typography, policy_heading: PolicyHeading, repeated_heading: PolicyHeading
 ) -> bool:
     """Whether boxes of one width reach from a heading to where it stands again, page by page."""
-    document_lines = typography.lines
-    heading_box = document_lines[policy_heading.heading_index].box
-    last_page_number = document_lines[policy_heading.heading_index].page
+    all_lines = typography.lines
+    heading_box = all_lines[policy_heading.heading_index].box
+    last_page_number = all_lines[policy_heading.heading_index].page
     for line_index in range(policy_heading.heading_index, repeated_heading.heading_index + 1):
-        flow_line = document_lines[line_index]
+        flow_line = all_lines[line_index]
         if flow_line.box is None and typography.is_small_line(line_index):
             continue  # a footnote
         if flow_line.box is None or heading_box is None or flow_line.page > last_page_number + 1:
@@ -264,8 +290,13 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         return None
     heading_match = POLICY_HEADING_PATTERN.fullmatch(line_text)
     if heading_match is None or (
-        (heading_match["section"] or heading_match["uncapped"])
+        (heading_match["section"] or heading_match["uncapped"] or heading_match["after_comma"])
         and not typography.is_emphasised(line_index)
+    ):
+        return None
+    # `Strategic policy S1, Homes for all`, but not `Policy S1, Policy S2 and the map`.
+    if heading_match["after_comma"] and (
+        "Polic" in heading_match["after_comma"] or line_text.endswith(".")
     ):
         return None
     if heading_match["section"] and _is_sentence_about_policy(
@@ -277,7 +308,9 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
         return None
     if not (typography.is_block_start(line_index) or typography.is_after_sentence(line_index)):
         return None
-    heading_title = heading_match["title"] or heading_match["uncapped"] or ""
+    heading_title = (
+        heading_match["title"] or heading_match["uncapped"] or heading_match["after_comma"] or ""
+    )
     if heading_match["continued"] or _CONTINUED_PATTERN.search(heading_title[-40:]):
         return None
     heading_word = heading_match["word"]
@@ -403,6 +436,15 @@ def _make_heading_bar_heading(typography: Typography, line_index: int) -> Policy
     assert heading_match is not None
     return PolicyHeading(
         line_index, line_index, f"Policy {heading_match['number']}", heading_match["title"].strip()
+    )
+
+
+def _make_number_heading(typography: Typography, line_index: int) -> PolicyHeading:
+    """Return the heading `6. Affordable homes`, which a line is known to be."""
+    heading_match = NUMBER_HEADING_PATTERN.fullmatch(typography.lines[line_index].line.text)
+    assert heading_match is not None
+    return PolicyHeading(
+        line_index, line_index, f"Policy {heading_match['number']}", heading_match["title"]
     )
 
 

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from readingroom.engine.chunking import Span
 from readingroom.ingest.document import DocumentSection, PassageKind
 from readingroom.ingest.structure.extents import (
-    find_box_end_index,
     find_side_column_left,
     find_text_end_index,
     is_policy_set_in_bold,
-    is_small_print_between_boxes,
 )
 from readingroom.ingest.structure.footnotes import find_marks_by_footnote_line, has_note_mark
 from readingroom.ingest.structure.headings import (
@@ -29,10 +27,11 @@ from readingroom.ingest.structure.numbering import (
     iterate_plain_paragraph_starts,
 )
 from readingroom.ingest.structure.policies import find_policy_and_other_headings
-from readingroom.ingest.structure.policy_headings import (
-    PolicyHeading,
-    is_heading_repeated_at_page_top,
+from readingroom.ingest.structure.policy_boxes import (
+    find_box_end_index,
+    is_small_print_between_boxes,
 )
+from readingroom.ingest.structure.policy_headings import PolicyHeading, is_repeated_at_page_top
 from readingroom.ingest.structure.rules import find_ruled_end_indexes
 from readingroom.ingest.structure.starts import (
     LEVELS_BY_SECTION_KIND,
@@ -231,15 +230,16 @@ class _PolicyExtents:
     def _is_part_of_policy(self, section_start: SectionStart, last_outside_line_index: int) -> bool:
         """Whether `Part A` follows a policy without a box, in letters no larger than its own."""
         policy_index = bisect_right(self._policy_line_indexes, section_start.line_index) - 1
-        if (
-            section_start.kind != "part"
-            or policy_index < 0
-            or last_outside_line_index > self._policy_line_indexes[policy_index]
-        ):
+        if policy_index < 0:
             return False
-        document_lines = self._typography.lines
-        heading_line = document_lines[self.policies[policy_index].heading_index].line
-        section_start_line = document_lines[section_start.line_index].line
+        policy_line_index = self._policy_line_indexes[policy_index]
+        if section_start.kind == "chapter" and section_start.line_index == policy_line_index:
+            return True  # `6. Homes`, which the text calls `Policy 6`
+        if section_start.kind != "part" or last_outside_line_index > policy_line_index:
+            return False
+        all_lines = self._typography.lines
+        heading_line = all_lines[self.policies[policy_index].heading_index].line
+        section_start_line = all_lines[section_start.line_index].line
         return section_start_line.letter_height <= heading_line.letter_height + 0.5
 
     def divide_policies(self, divisions: Sequence[_Division]) -> Iterator[_Division]:
@@ -264,7 +264,7 @@ class _PolicyExtents:
                 policy_heading.title,
             )
             yield _Division(policy_heading.line_index, policy_start)
-            title_end_index = self._typography.find_title_end_index(
+            title_end_index = self._typography.get_title_end(
                 policy_heading.heading_index, policy_heading.title
             )
             if title_end_index < policy_heading.text_start_index:
@@ -309,10 +309,10 @@ class _PolicyExtents:
     ) -> Iterator[_Division]:
         """Yield where a policy goes on below its heading that is printed again on a new page."""
         heading_index = policy_heading.heading_index
-        title_end_index = self._typography.find_title_end_index(heading_index, policy_heading.title)
+        title_end_index = self._typography.get_title_end(heading_index, policy_heading.title)
         heading_line_count = title_end_index - heading_index
         for line_index in range(title_end_index, policy_end_index - heading_line_count):
-            if is_heading_repeated_at_page_top(
+            if is_repeated_at_page_top(
                 self._typography, heading_index, line_index, heading_line_count
             ):
                 resumed_index = line_index + heading_line_count
@@ -463,9 +463,7 @@ def _iterate_lead_line_indexes(
             yield find_leading_headings_index(typography, text_start_index, division.line_index)
         text_start_index = division.line_index + 1
         if section_start is not None and not division.is_resumed:
-            text_start_index = typography.find_title_end_index(
-                division.line_index, section_start.title
-            )
+            text_start_index = typography.get_title_end(division.line_index, section_start.title)
 
 
 def find_passage_kind(

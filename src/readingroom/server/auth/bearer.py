@@ -19,6 +19,10 @@ logger = logging.getLogger(__name__)
 MISSING_HEADER_MESSAGE = "Missing Authorization header"
 MALFORMED_HEADER_MESSAGE = "Invalid Authorization header format. Expected: Bearer <token>"
 INVALID_TOKEN_MESSAGE = "Invalid bearer token"
+NO_KEY_LEFT_MESSAGE = (
+    "Every key of this room is revoked. Its operator makes one with `readingroom keys add NAME`, "
+    "or opens the room with `readingroom keys reopen` and a restart"
+)
 
 WRITE_SCOPE = "write"
 """The scope of a user whose key is not read-only."""
@@ -91,15 +95,15 @@ class KeyAuth:
         self.grants = grant_store
         """What holders of keys have allowed connected apps; None where apps cannot connect."""
         self._api_key = api_key.encode() if api_key else None
-        self._is_required = self._api_key is not None or key_ring.has_keys()
+        self._is_required = self._api_key is not None or key_ring.is_closed()
         self._users = UsersByKeyHolder()
 
     @property
     def is_required(self) -> bool:
-        """Whether a key is required. It stays so from the first key on: revoking the last one must
-        not open the server.
+        """Whether a key is required. It stays so from the first key on, also after a restart:
+        revoking the last one must not open the server.
         """
-        self._is_required = self._is_required or self.key_ring.has_keys()
+        self._is_required = self._is_required or self.key_ring.is_closed()
         return self._is_required
 
     @property
@@ -110,6 +114,14 @@ class KeyAuth:
         """Return the caller, or None when no key is required. Raise Unauthorized."""
         if not self.is_required:
             return None
+        try:
+            return await self._authenticate_key_or_app(scope)
+        except Unauthorized:
+            if self._api_key is None and not self.key_ring.has_any_key():
+                raise Unauthorized(NO_KEY_LEFT_MESSAGE) from None
+            raise
+
+    async def _authenticate_key_or_app(self, scope: Scope) -> AuthenticatedUser:
         bearer_token = read_bearer_token(scope)
         if self.grants and bearer_token.startswith(ACCESS_TOKEN_PREFIX.encode()):
             app_token = bearer_token.decode("latin-1")
@@ -135,6 +147,7 @@ class KeyAuth:
         request_user = self.find_user_by_digest(issued_token.grant.key_digest)
         if request_user is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
+        # An app may never do more than the key that it calls with, whatever its grant says.
         may_write = issued_token.grant.may_write and WRITE_SCOPE in request_user.scopes
         return AuthenticatedUser(
             AccessToken(

@@ -91,6 +91,7 @@ class ResourceServer:
     async def authenticate(self, scope: Scope) -> AuthenticatedUser:
         """Return the caller. Raise Unauthorized, or IssuerUnreachable while no key can be had."""
         bearer_token = read_bearer_token(scope)
+        # Our own keys first: for a token the issuer's keys may have to be fetched.
         return self._users[
             self._key_ring.find_holder(bearer_token) or await self._get_token_holder(bearer_token)
         ]
@@ -223,6 +224,7 @@ class SigningKeys:
 
     async def _try_fetch_keys(self) -> None:
         """Replace the keys; when that fails, keep the old ones and log the reason."""
+        # Before the attempt: one that its caller breaks off counts as well.
         self._tried_at = self._clock()
         try:
             with anyio.fail_after(_FETCH_TIMEOUT_SECONDS):

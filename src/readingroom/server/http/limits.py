@@ -18,6 +18,7 @@ from readingroom.storage.postgres.buckets import SharedBuckets
 logger = logging.getLogger(__name__)
 
 _MAX_REMEMBERED_CALLERS = 10_000
+# Shorter asks the database more often; longer lets a caller spend its limit at each process.
 _SHARING_PAUSE_SECONDS = 0.25
 _SECONDS_BETWEEN_BUCKET_CLEARINGS = 60.0
 
@@ -102,6 +103,7 @@ class RateLimiter:
         Raise `StorageFailed`; what was spent is then told the next time.
         """
         self._is_shared = True
+        # Swapped before the wait: requests that come during it belong to the next exchange.
         spent_count_by_caller, self._unshared_by_caller = self._unshared_by_caller, Counter()
         if not spent_count_by_caller:
             return
@@ -110,6 +112,7 @@ class RateLimiter:
                 shared_buckets.spend_requests, spent_count_by_caller, int(self._capacity)
             )
         except StorageFailed:
+            # A Counter's `update` adds, so those that came meanwhile stay counted.
             self._unshared_by_caller.update(spent_count_by_caller)
             raise
         now_seconds = self._clock()
@@ -150,6 +153,7 @@ class RateLimiter:
             ),
             reverse=True,
         )
+        # A tenth at once: sorting for each new caller would let a flood of them keep us busy.
         for remembered_caller_id in caller_ids_most_left_first[: _MAX_REMEMBERED_CALLERS // 10]:
             del self._remaining_by_caller[remembered_caller_id]
 

@@ -109,6 +109,7 @@ class SecurityMiddleware:
         if b"origin" not in request_headers:
             _refuse_cross_site_loading(scope["method"], request_headers)
             return
+        # Each of them: of several headers of one name, the dict above has the last alone.
         for header_name, header_value in scope["headers"]:
             request_origin = (
                 header_value.decode("latin-1").lower() if header_name == b"origin" else ""
@@ -130,6 +131,8 @@ class SecurityMiddleware:
         if not _is_allowed_host_or_origin(request_origin, self._allowed_names.origins):
             return False
         is_rest_write = scope["method"] not in _SAFE_METHODS and not is_mcp_path(scope["path"])
+        # A browser adds no bearer key of its own accord: somebody who holds it has given it to the
+        # page.
         if not is_rest_write or b"authorization" in request_headers:
             return True
         return (
@@ -162,6 +165,7 @@ class SecurityMiddleware:
             raise
         if request_user:
             scope["user"] = request_user
+        # Only now: with a key a request counts for its holder, and without one for its address.
         self._count_request(scope)
 
     def _is_signed_out(self, scope: Scope) -> bool:

@@ -142,6 +142,7 @@ def estimate_message_bytes(mcp_message: Any) -> int:
             unmeasured_values += message_value.values()
         elif isinstance(message_value, list | tuple):
             unmeasured_values += message_value
+        # For what has no length, and for the quotation marks and commas of what has one.
         byte_count += 8
     return byte_count
 
@@ -187,6 +188,7 @@ class UnansweredRequests:
     async def wait_until_answered(self) -> None:
         """Return when every request is answered."""
         if self.request_count:
+            # An event stays set, so a wait after an earlier one needs a new one.
             self._all_answered = anyio.Event()
             await self._all_answered.wait()
 

@@ -190,6 +190,8 @@ class SseTransport:
                         await self._server.run(
                             watched_incoming_stream, bounded_outgoing_stream, initialization_options
                         )
+                        # The session has ended: an error that still waits to be sent must not keep
+                        # it open.
                         refusal_task_group.cancel_scope.cancel()
                 finally:
                     self._unanswered_by_session.pop(session_id, None)
@@ -220,6 +222,7 @@ def _may_open_session(scope: Scope) -> bool:
 
 def _read_session_id(scope: Scope) -> str:
     """Return the session that the address names, always in one spelling; empty for none."""
+    # The SDK takes any spelling of a UUID, and each would else count as a session of its own.
     try:
         return UUID(hex=QueryParams(scope["query_string"]).get("session_id", "")).hex
     except ValueError:

@@ -55,6 +55,7 @@ class JobRunner:
                 while claimed_job := await self._claim_job():
                     self._running_count += 1
                     task_group.start_soon(self._run_job, claimed_job)
+                # An event stays set, so each wait has a new one.
                 self._change_event = anyio.Event()
                 with anyio.move_on_after(_SECONDS_BETWEEN_POLLS):
                     await self._change_event.wait()
@@ -95,11 +96,15 @@ class JobRunner:
                 )
             except Exception as error:
                 logger.error("job %s failed", background_job.kind, exc_info=error)
+                # The rest stays in the log: callers read this, and an error may name folders of
+                # this machine.
                 failure_reason = "Something went wrong on our side; the log has the reason"
                 await _run_in_thread(
                     self._job_store.fail_job, background_job.id, self._worker_name, failure_reason
                 )
             except anyio.get_cancelled_exc_class():
+                # Shielded: a job that is not put back is begun again only when its worker counts as
+                # silent.
                 with anyio.CancelScope(shield=True):
                     await _run_in_thread(
                         self._job_store.put_job_back, background_job.id, self._worker_name
@@ -109,10 +114,12 @@ class JobRunner:
                 await _run_in_thread(
                     self._job_store.finish_job, background_job.id, self._worker_name, job_outcome
                 )
+            # The heartbeats would go on, and this would wait for them.
             task_group.cancel_scope.cancel()
 
     async def _send_heartbeats(self, background_job: BackgroundJob) -> None:
         while True:
+            # So often that several may be late before another worker takes the job.
             await anyio.sleep(MAX_SILENT_SECONDS / 6)
             await _run_in_thread(
                 self._job_store.record_heartbeat, background_job.id, self._worker_name

@@ -139,6 +139,7 @@ class JobStore:
 
         Raise `TooManyJobs`, and delete the folder, when too much waits already.
         """
+        # By this name the folder is found again when its job has ended.
         job_id = job_folder.name if job_folder else secrets.token_hex(8)
         try:
             with translate_os_errors("The files of the job cannot be read"):
@@ -182,6 +183,7 @@ class JobStore:
         now_seconds = self._get_now_seconds()
         kind_placeholders = ", ".join("?" * len(job_kinds))
         silent_since = now_seconds - MAX_SILENT_SECONDS
+        # One transaction for looking and taking, or two workers could take the same job.
         with self._state_tables.begin_writing() as db:
             self._fail_hopeless_jobs(db, now_seconds)
             job_row = db.execute(
@@ -220,6 +222,8 @@ class JobStore:
         if not self._state_tables.has_data():
             return
         for job_kind in job_kinds:
+            # They stay 'running', as if their worker had fallen silent: the next claim takes them,
+            # or gives up those that were begun too often.
             self._run_write(
                 "UPDATE jobs SET heard_at = 0 WHERE state = 'running' AND kind = ?", (job_kind,)
             )
@@ -235,6 +239,7 @@ class JobStore:
         self, job_id: str, worker_name: str, done_percent: float, phase_name: str
     ) -> bool:
         """Say that a worker is alive, and how far it is; False when the job is not its any more."""
+        # By the worker's name: one that was silent too long may come back when another has its job.
         return self._run_write(
             "UPDATE jobs SET percent = ?, phase = ?, heard_at = ? "
             "WHERE id = ? AND worker = ? AND state = 'running'",
@@ -276,6 +281,7 @@ class JobStore:
 
     def put_job_back(self, job_id: str, worker_name: str) -> None:
         """Queue a job again that its worker cannot end, since it was told to stop."""
+        # The attempt does not count: it was ended from outside, which says nothing against the job.
         self._run_write(
             "UPDATE jobs SET state = 'queued', phase = 'waiting', attempts = attempts - 1 "
             "WHERE id = ? AND worker = ? AND state = 'running'",
@@ -291,6 +297,7 @@ class JobStore:
 
     def list_newest_jobs(self, max_jobs: int = 50, kind_prefix: str = "") -> list[BackgroundJob]:
         """Return the newest jobs, of the kinds that begin like this, newest first."""
+        # Not with LIKE, which would take a `_` of the prefix for any character.
         job_rows = self._query_job_rows(
             f"SELECT {_COLUMNS_SQL} FROM jobs WHERE substr(kind, 1, ?) = ? "
             "ORDER BY created_at DESC, id LIMIT ?",

@@ -77,10 +77,12 @@ class WorkThread:
             if self.error is None:
                 try:
                     work()
+                # Whatever it is: were the thread to end here, `finish` would wait for ever.
                 except BaseException as error:
                     self.error = error
             with self._change_condition:
                 self._unfinished_count -= 1
+                # Only where somebody may be waiting for it, since waking costs both threads a turn.
                 if self._unfinished_count in (0, _MAX_UNFINISHED_WORK // 2):
                     self._change_condition.notify_all()
 

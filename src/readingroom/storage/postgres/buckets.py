@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from readingroom.storage.errors import DatabaseFailed, StorageFailed
 from readingroom.storage.postgres.database import PostgresDatabase, clean_text
 
+# By the clock of the database, which is one for all processes. A bucket owes at most as much as it
+# holds, so whoever sends through many processes at once waits for a minute and no longer.
 _SPEND_REQUESTS_SQL = """
 INSERT INTO rate_buckets AS stored (caller, remaining, updated_at)
 SELECT caller, ? - spent, extract(epoch FROM clock_timestamp())

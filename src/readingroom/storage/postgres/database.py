@@ -62,6 +62,7 @@ class PostgresDatabase:
         self.url = url
         self._connect: Callable[[str], Connection] = _load_driver()
         self._idle_connections: list[Connection] = []
+        # The list and not `self`: a finalizer that refers to its object keeps it alive.
         weakref.finalize(self, close_all, self._idle_connections)
         self._closing_count = 0
         self._connection_slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
@@ -134,6 +135,7 @@ class PostgresDatabase:
             yield  # a part of a larger change
             return
         connection_loan = self.lend_connection()
+        # In a thread: it may have to wait for a place, and for the server to answer.
         connection = await anyio.to_thread.run_sync(connection_loan.__enter__)
         try:
             transaction = await anyio.to_thread.run_sync(
@@ -144,6 +146,8 @@ class PostgresDatabase:
                 yield
                 await anyio.to_thread.run_sync(transaction.commit)
             except BaseException:
+                # Shielded: after a cancellation every wait ends at once, and the transaction would
+                # stay open.
                 with anyio.CancelScope(shield=True):
                     await anyio.to_thread.run_sync(connection.roll_back)
                 raise
@@ -157,6 +161,7 @@ class PostgresDatabase:
         self, connection: Connection, begin_sql: str, lock_number: int | None = None
     ) -> SharedTransaction:
         connection.execute(begin_sql)
+        # A lock of the transaction: the server releases it with the COMMIT or the ROLLBACK.
         if lock_number is not None:
             try:
                 connection.execute("SELECT pg_advisory_xact_lock(?)", (lock_number,))
@@ -171,6 +176,7 @@ class PostgresDatabase:
 
         It is released with the connection, however this process ends.
         """
+        # A connection of its own: the lock belongs to it, and one that is lent must come back.
         connection = self._connect(self.url)
         try:
             lock_row = connection.execute(
@@ -273,5 +279,6 @@ def _load_driver() -> Callable[[str], Connection]:
 
 def _hash_lock_key(lock_key: str) -> int:
     """Return the number of an advisory lock: the same in every process."""
+    # Python's own `hash` differs from process to process; the lock's number is a signed `bigint`.
     key_digest = hashlib.sha256(f"readingroom:{lock_key}".encode()).digest()
     return int.from_bytes(key_digest[:8], "big", signed=True)

@@ -3,6 +3,7 @@
 The only module that imports psycopg, which an embedded room does not have installed.
 """
 
+import logging
 import re
 import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
+from readingroom.core import clock
 from readingroom.core.errors import InvalidSetting
 from readingroom.storage.dialect import POSTGRES, SqlDialect
 from readingroom.storage.errors import (
@@ -24,10 +26,14 @@ from readingroom.storage.errors import (
     InvalidDatabaseValue,
 )
 
+logger = logging.getLogger(__name__)
+
 SCHEMA_NAME = "readingroom"
 """The schema that all tables are in, so that they can share a database with others'."""
 
 _LITERAL_OR_PLACEHOLDER_PATTERN = re.compile(r"'[^']*'|\?")
+
+_URL_SCHEME_PATTERN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20})://")
 
 _CHECK_URL_ADVICE = (
     "check the URL of the database, and that its server runs, has that database and lets us in"
@@ -36,14 +42,31 @@ _TRY_AGAIN_ADVICE = "try again when the database answers"
 _ADVICE_BY_SQL_STATE = {
     "25006": "this server only reads, as a standby does: name the one that writes in the URL, or "
     "both with target_session_attrs=read-write",
-    "42501": "give the role of the URL the right to it, or name the owner of the tables there",
+    "42501": "give the role of the URL the right to it, or name the owner of the tables there; "
+    "`readingroom doctor` names each right that is missing, with the SQL that gives it",
     "53100": "make room on the disk of the database, then try again",
     "53200": "give the database more memory, or try again when it has less to do",
     "53300": "raise max_connections of the server, or run fewer processes",
 }
 """What to do about errors that whoever runs the database can mend, by their codes."""
-# An error of connecting has no code.
-_SERVER_FULL_PHRASES = ("too many clients", "too many connections", "remaining connection slots")
+_SERVER_FULL_REASON = "it has no connection left"
+# An error of connecting has no code, and names the address, the role or the database.
+_REASON_BY_PHRASE = {
+    "too many clients": _SERVER_FULL_REASON,
+    "too many connections": _SERVER_FULL_REASON,
+    "remaining connection slots": _SERVER_FULL_REASON,
+    "timeout": "it did not answer in time",
+    "timed out": "it did not answer in time",
+    "refused": "nothing listens there",
+    "No such file": "nothing listens there",
+    "authentication failed": "it does not accept the password",
+    "pg_hba.conf": "it does not let us in from here",
+    "does not exist": "the database or the role of the URL does not exist",
+    "resolve": "the name of its host is not known",
+    "the database system is": "it is starting or stopping",
+}
+_SECONDS_BETWEEN_LOG_LINES = 60.0
+_logged_at_by_text: dict[str, float] = {}
 _CONNECT_SECONDS = 10
 # A peer that vanished without a word is given up after about a minute.
 _KEEPALIVE_OPTIONS: dict[str, Any] = {
@@ -51,6 +74,11 @@ _KEEPALIVE_OPTIONS: dict[str, Any] = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
 }
+# The server does the same with us: our locks go with the connection, and others wait for them.
+_SERVER_KEEPALIVE_OPTIONS = "".join(
+    f" -c tcp_{option_name}={option_value}"
+    for option_name, option_value in _KEEPALIVE_OPTIONS.items()
+)
 
 
 def connect(url: str) -> "PostgresConnection":
@@ -73,15 +101,44 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
             connect_timeout=_CONNECT_SECONDS,
             application_name="readingroom",
             # Comparisons are of bytes, days are written as ISO 8601, whatever the server's habits.
-            options=f"-c search_path={search_path} -c datestyle=ISO -c timezone=UTC{access_option}",
+            options=f"-c search_path={search_path} -c datestyle=ISO -c timezone=UTC"
+            f"{_SERVER_KEEPALIVE_OPTIONS}{access_option}",
             **_KEEPALIVE_OPTIONS,
         )
     except psycopg.Error as error:
-        is_server_full = any(phrase in str(error) for phrase in _SERVER_FULL_PHRASES)
-        advice = _ADVICE_BY_SQL_STATE["53300"] if is_server_full else _CHECK_URL_ADVICE
-        raise DatabaseUnreachable(f"{_describe_database_error(error)}; {advice}") from error
+        raise _make_connect_error(error) from error
     _check_encoding(connection)
     return connection
+
+
+def _make_connect_error(error: psycopg.Error) -> DatabaseUnreachable:
+    """Return an error whose message has no address: callers of a server see it."""
+    driver_text = str(error)
+    reason = next(
+        (
+            known_reason
+            for phrase, known_reason in _REASON_BY_PHRASE.items()
+            if phrase in driver_text
+        ),
+        "the connection failed",
+    )
+    is_server_full = reason == _SERVER_FULL_REASON
+    advice = _ADVICE_BY_SQL_STATE["53300"] if is_server_full else _CHECK_URL_ADVICE
+    unreachable = DatabaseUnreachable(f"The database cannot be reached: {reason}; {advice}")
+    unreachable.operator_detail = _describe_database_error(error)
+    _log_connect_error(unreachable.operator_detail)
+    return unreachable
+
+
+def _log_connect_error(driver_text: str) -> None:
+    """Log why no connection could be opened, at most once a minute: many may be tried."""
+    now_seconds = clock.read_unix_seconds()
+    if now_seconds - _logged_at_by_text.get(driver_text, 0.0) > _SECONDS_BETWEEN_LOG_LINES:
+        _logged_at_by_text.clear()  # one of the last minute is enough to know
+        _logged_at_by_text[driver_text] = now_seconds
+        # Without handlers this is the shell, whose user is told by the error itself.
+        if logging.getLogger().handlers:
+            logger.warning("No connection to the database: %s", driver_text)
 
 
 def _check_encoding(connection: Any) -> None:
@@ -101,9 +158,16 @@ def _check_url(url: str) -> None:
     # psycopg would quote in its error what it cannot read: the password, or a part of it.
     try:
         conninfo_to_dict(url)
+        # libpq ends the password at the first `@`, and takes the rest of it for the host.
         is_readable = urlsplit(url).netloc.count("@") <= 1
     except (psycopg.ProgrammingError, ValueError):
         is_readable = False
+    url_scheme = _URL_SCHEME_PATTERN.match(url)
+    if url_scheme and url_scheme[1] not in ("postgresql", "postgres"):
+        raise InvalidSetting(
+            f"The URL of the database begins with {url_scheme[0]}, and only PostgreSQL is "
+            "known here: write postgresql://user:password@host/name"
+        )
     if not is_readable:
         raise InvalidSetting(
             "The URL of the database cannot be read: write postgresql://user:password@host/name, "
@@ -225,6 +289,7 @@ class PostgresConnection:
     def wait_for_notices(self, seconds: float) -> list[str]:
         """Return what was notified on the channels that this listens to; nothing comes late."""
         with _translate_errors():
+            # It ends with the first notice; without the number it would wait for all of the time.
             notices = self._psycopg_connection.notifies(timeout=seconds, stop_after=1)
             return [notice.payload for notice in notices]
 
@@ -239,6 +304,7 @@ def _translate_placeholders(sql: str) -> str:
         lambda literal_or_placeholder: (
             "%s" if literal_or_placeholder[0] == "?" else literal_or_placeholder[0]
         ),
+        # psycopg would take any other `%` for a placeholder.
         sql.replace("%", "%%"),
     )
 
@@ -278,6 +344,7 @@ def _translate_errors() -> Iterator[None]:
 
 def _describe_with_advice(error: psycopg.Error) -> str:
     """Return the first line of an error, and what to do about it where that is known."""
+    # A lost connection, and a server that was shut down; an error of the network has no code.
     is_connection_lost = error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
     advice = _ADVICE_BY_SQL_STATE.get(
         error.sqlstate or "", _TRY_AGAIN_ADVICE if is_connection_lost else ""

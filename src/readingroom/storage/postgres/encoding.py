@@ -100,11 +100,13 @@ def decode_vectors(encoded_vectors: Sequence[bytes]) -> Floats:
     joined_bytes = np.frombuffer(b"".join(encoded_vectors), np.uint8).reshape(
         len(encoded_vectors), -1
     )
+    # Before the numbers each has its dimensions and a spare field, of two bytes each.
     return np.ascontiguousarray(joined_bytes[:, 4:]).view(">f4").astype(np.float32)
 
 
 def format_vector(float_vector: Floats) -> str:
     """Return a vector as a parameter of a statement."""
+    # As doubles in full, which are read back as the same numbers of single precision.
     return "[" + ",".join(map(repr, float_vector.astype(float).tolist())) + "]"
 
 
@@ -402,6 +404,7 @@ def _encode_column(column_values: Sequence[Any]) -> Sequence[str] | None:
 def _escape_texts(field_texts: Sequence[str]) -> Sequence[str] | None:
     """Return texts with what COPY would misread escaped; None if it refuses them."""
     joined_text = "".join(field_texts)
+    # PostgreSQL's `text` takes no U+0000, and its `jsonb` no escape that stands for one.
     if "\0" in joined_text or "\\u0000" in joined_text:
         return None
     for character, escaped_character in _COPY_ESCAPES:

@@ -1,60 +1,34 @@
 """Checks the shared database: versions, collation, damaged indexes, standbys, statistics."""
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres.database import Connection, PostgresDatabase
+from readingroom.storage.postgres.preflight import HealthProblem, list_obstacles
 
-_MIN_SERVER_VERSION = 160_000
-_MIN_VECTOR_VERSION = (0, 8, 4)  # earlier ones overflow a buffer, or damage indexes
 _MAX_LAG_SECONDS = 30
 _MIN_COUNTED_ROWS = 10_000
 _IS_OUR_SCHEMA_SQL = "LIKE 'readingroom%'"  # the common one, and one for each base that has its own
 
 
-@dataclass(frozen=True, slots=True)
-class HealthProblem:
-    """Something about the database that keeps it from working well, and what to do."""
-
-    problem: str
-    fix: str
-    is_note: bool = False
-    """Whether it is only worth knowing: nothing fails because of it."""
-
-
 def list_problems(postgres_database: PostgresDatabase) -> list[HealthProblem]:
     """Return what is wrong with a database. Raise `DatabaseFailed` or `SchemaTooNew`."""
-    postgres_database.prepare()
+    with postgres_database.connection() as connection:
+        obstacles = list_obstacles(connection)
+    try:
+        postgres_database.prepare()
+    except DatabaseFailed:
+        if obstacles:
+            return obstacles  # which is why
+        raise
     with postgres_database.connection() as connection:
         return [
-            *_check_versions(connection),
+            *obstacles,
             *_check_collation(connection),
             *_check_indexes(connection),
             *_check_standbys(connection),
             *_check_statistics(connection),
         ]
-
-
-def _check_versions(connection: Connection) -> Iterator[HealthProblem]:
-    (server_version,) = connection.execute("SHOW server_version_num").fetchone()
-    if int(server_version) < _MIN_SERVER_VERSION:
-        yield HealthProblem(
-            f"PostgreSQL {int(server_version) // 10_000} is older than what is tested",
-            f"upgrade the server to {_MIN_SERVER_VERSION // 10_000} or later",
-        )
-    (vector_version,) = connection.execute(
-        "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-    ).fetchone()
-    version_numbers = tuple(
-        int(version_part) for version_part in re.findall(r"\d+", vector_version)[:3]
-    )
-    if version_numbers < _MIN_VECTOR_VERSION:
-        yield HealthProblem(
-            f"pgvector {vector_version} has defects that can damage data",
-            f"install {'.'.join(map(str, _MIN_VECTOR_VERSION))} or later on the server, then run "
-            "ALTER EXTENSION vector UPDATE",
-        )
 
 
 def _check_collation(connection: Connection) -> Iterator[HealthProblem]:

@@ -21,7 +21,14 @@ from readingroom.storage.errors import (
     KeyExists,
     StorageFailed,
 )
-from readingroom.storage.keys import Holder, Key, KeyRing, KeyRow, make_key_not_found_error
+from readingroom.storage.keys import (
+    KEYS_LEFT_MESSAGE,
+    Holder,
+    Key,
+    KeyRing,
+    KeyRow,
+    make_key_not_found_error,
+)
 from readingroom.storage.postgres.database import Connection, PostgresDatabase, find_database
 from readingroom.storage.postgres.notices import NOTICE_CHANNEL
 
@@ -31,6 +38,10 @@ _KEYS_STORE_NAME = "api_keys"
 _SECONDS_BETWEEN_LOOKS = 0.5
 _MAX_STALE_SECONDS = 30.0
 """How long the copy is believed while the database does not answer; then nobody is let in."""
+_HAS_SECRET_SQL = "SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"
+_CLOSED_MARK = "room_closed"
+# Among the generations, where no table changes: revoking the last key does not open the room.
+_MARK_CLOSED_SQL = f"INSERT INTO generations VALUES ('{_CLOSED_MARK}', 1) ON CONFLICT DO NOTHING"
 _COLUMNS_SQL = "name, hash, created_at, subject, read_only, operator"
 
 
@@ -52,7 +63,7 @@ class SharedKeyRing(KeyRing):
         self._key_copy: _KeyCopy | None = None
         self._copy_read_at = 0.0
         self._copy_lock = threading.Lock()
-        self._is_closed = False
+        self._has_ended = False
         self._change_event = threading.Event()
 
     def list_keys(self) -> list[Key]:
@@ -69,6 +80,8 @@ class SharedKeyRing(KeyRing):
     def revoke_key(self, key_name: str) -> None:
         """Delete a key, which every process refuses within a second; raise `KeyNotFound`."""
         with self._open_transaction() as connection:
+            if connection.execute(_HAS_SECRET_SQL).fetchone():  # which an older version has made
+                connection.execute(_MARK_CLOSED_SQL)
             delete_cursor = connection.execute("DELETE FROM api_keys WHERE name = ?", (key_name,))
             if delete_cursor.rowcount == 0:
                 raise make_key_not_found_error(key_name)
@@ -78,8 +91,28 @@ class SharedKeyRing(KeyRing):
     def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""
         with self._open_transaction() as connection:
-            key_cursor = connection.execute("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1")
-            return key_cursor.fetchone() is not None
+            return connection.execute(_HAS_SECRET_SQL).fetchone() is not None
+
+    def has_any_key(self) -> bool:
+        return bool(self._get_copy().holders_by_identifier)
+
+    def is_closed(self) -> bool:
+        with self._open_transaction() as connection:
+            closed_row = connection.execute(
+                f"SELECT 1 WHERE EXISTS ({_HAS_SECRET_SQL}) OR EXISTS "
+                f"(SELECT 1 FROM generations WHERE store_name = '{_CLOSED_MARK}')"
+            ).fetchone()
+            return closed_row is not None
+
+    def close_room(self) -> None:
+        with self._open_transaction() as connection:
+            connection.execute(_MARK_CLOSED_SQL)
+
+    def reopen_room(self) -> None:
+        with self._open_transaction() as connection:
+            if connection.execute(_HAS_SECRET_SQL).fetchone():
+                raise KeyExists(KEYS_LEFT_MESSAGE)
+            connection.execute(f"DELETE FROM generations WHERE store_name = '{_CLOSED_MARK}'")
 
     def dump_keys(self, dump_folder: Path) -> None:
         """Write all keys to a file in a folder, as a data directory has it."""
@@ -87,8 +120,11 @@ class SharedKeyRing(KeyRing):
             key_rows = connection.execute(
                 f"SELECT {_COLUMNS_SQL} FROM api_keys ORDER BY name"
             ).fetchall()
+        own_ring = KeyRing(dump_folder)
+        if self.is_closed():
+            own_ring.close_room()
         if key_rows:
-            KeyRing(dump_folder).insert_rows(
+            own_ring.insert_rows(
                 [
                     (*key_row[:4], int(key_row["read_only"]), int(key_row["operator"]))
                     for key_row in key_rows
@@ -100,10 +136,15 @@ class SharedKeyRing(KeyRing):
         with self._database.transaction():
             with self._open_transaction() as connection:
                 connection.execute("DELETE FROM api_keys")
-            self.insert_rows(KeyRing(keys_file.parent).read_rows())
+            restored_ring = KeyRing(keys_file.parent)
+            self.insert_rows(restored_ring.read_rows())
+            if restored_ring.is_closed():
+                self.close_room()
 
     def insert_rows(self, key_rows: list[KeyRow]) -> None:
         with self._open_transaction() as connection:
+            if any(key_row[3] is None for key_row in key_rows):  # one has no subject, but a secret
+                connection.execute(_MARK_CLOSED_SQL)
             for key_name, key_digest, created_at, oauth_subject, read_only, is_operator in key_rows:
                 connection.execute(
                     f"INSERT INTO api_keys ({_COLUMNS_SQL}) VALUES (?, ?, ?, ?, ?, ?)",
@@ -136,7 +177,7 @@ class SharedKeyRing(KeyRing):
     def _follow_changes(self) -> None:
         """Read the keys again whenever somebody has changed them."""
         is_failing = False
-        while not self._is_closed:
+        while not self._has_ended:
             self._change_event.wait(_SECONDS_BETWEEN_LOOKS)
             self._change_event.clear()
             try:
@@ -159,7 +200,7 @@ class SharedKeyRing(KeyRing):
 
     def close(self) -> None:
         """Stop looking for changes."""
-        self._is_closed = True
+        self._has_ended = True
         self._database.notices.unsubscribe(_KEYS_STORE_NAME, self._change_event.set)
         self._change_event.set()
 

@@ -40,6 +40,7 @@ class NoticeListener:
             if wake_subscriber not in self._wake_subscribers_by_store[store_name]:
                 self._wake_subscribers_by_store[store_name].append(wake_subscriber)
             if self._thread is None:
+                # A new one for each thread: the thread before may not have looked at its own yet.
                 self._end_event = threading.Event()
                 self._thread = threading.Thread(
                     target=self._run_listener, args=(self._end_event,), name="notices", daemon=True
@@ -93,6 +94,8 @@ class NoticeListener:
         for store_name in dict.fromkeys(store_names):
             with self._lock:
                 wake_subscribers = list(self._wake_subscribers_by_store.get(store_name, ()))
+            # Outside of the lock: a subscriber that is called may want to leave, which takes the
+            # lock.
             for wake_subscriber in wake_subscribers:
                 try:
                     wake_subscriber()

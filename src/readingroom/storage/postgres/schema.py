@@ -10,11 +10,8 @@ SCHEMA_VERSION = 5
 """Raised with every migration; a process refuses a database with a higher one."""
 
 _MIGRATION_LOCK_NUMBER = 7_323_108_117_105_110  # any number that no other lock has
+# `btree_gist` for the text beside a range in the constraint `revisions_share_no_day`.
 _POSTGRES_EXTENSIONS = ("vector", "btree_gist")
-
-_VERSION_TABLE_SQL = """
-CREATE TABLE IF NOT EXISTS readingroom.schema_version (version integer NOT NULL)
-"""
 
 _MIGRATION_STATEMENTS_BY_VERSION: dict[int, tuple[str, ...]] = {
     1: (
@@ -43,6 +40,8 @@ _MIGRATION_STATEMENTS_BY_VERSION: dict[int, tuple[str, ...]] = {
             PRIMARY KEY (collection, generation)
         )
         """,
+        # Counts change with every write: with room in its page a row's new version needs no new
+        # index entry.
         """
         CREATE TABLE stems (
             collection text COLLATE "C" NOT NULL REFERENCES collections,
@@ -255,9 +254,9 @@ def migrate(connection: Any) -> None:
     extension is missing.
     """
     with connection.transaction():
+        # Without turns two processes could both find nothing there, and the slower one would fail.
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATION_LOCK_NUMBER,))
-        connection.execute("CREATE SCHEMA IF NOT EXISTS readingroom")
-        connection.execute(_VERSION_TABLE_SQL)
+        create_version_table(connection, "readingroom", "integer NOT NULL")
         version_row = connection.execute(
             "SELECT version FROM readingroom.schema_version"
         ).fetchone()
@@ -275,6 +274,21 @@ def migrate(connection: Any) -> None:
                 connection.execute(sql_statement)
         connection.execute("DELETE FROM readingroom.schema_version")
         connection.execute("INSERT INTO readingroom.schema_version VALUES (?)", (SCHEMA_VERSION,))
+
+
+def create_version_table(connection: Any, schema_name: str, column_type_sql: str) -> None:
+    """Create a schema and its table `schema_version` where they are missing.
+
+    With IF NOT EXISTS, the database would ask for the right to create what is there.
+    """
+    (has_schema, has_table) = connection.execute(
+        "SELECT to_regnamespace(?) IS NOT NULL, to_regclass(?) IS NOT NULL",
+        (schema_name, f"{schema_name}.schema_version"),
+    ).fetchone()
+    if not has_schema:
+        connection.execute(f"CREATE SCHEMA {schema_name}")
+    if not has_table:
+        connection.execute(f"CREATE TABLE {schema_name}.schema_version (version {column_type_sql})")
 
 
 def create_extensions(connection: Any, extension_names: Sequence[str]) -> None:

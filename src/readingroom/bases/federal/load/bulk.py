@@ -204,6 +204,7 @@ def _list_house_vote_files(
             if _parse_listed_vote_date(date_text, year) >= first_day:
                 file_name = f"roll{int(roll_number):03}.xml"
                 yield RemoteFile(f"{root_url}/{file_name}", f"votes/house/{year}/{file_name}")
+        # A page behind the last vote may be there all the same, and be empty.
         if not vote_rows:
             return
 

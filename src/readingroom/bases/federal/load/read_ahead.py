@@ -31,6 +31,7 @@ from readingroom.bases.federal.schema.entries import (
 from readingroom.bases.federal.schema.records import Record
 from readingroom.core import clock
 from readingroom.engine.embedding.machine import count_cores
+from readingroom.interrupts import shield_new_processes
 
 _MAX_BYTES_AHEAD = 4 * 1024 * 1024
 """How many bytes of files may be read before their turn; a larger file never is."""
@@ -267,9 +268,10 @@ class _ReadAhead:
             self._pool = self._pool or ProcessPoolExecutor(
                 1, _choose_process_context(), _start_worker
             )
-            return self._pool.submit(
-                _parse_in_worker, loader, raw_file, self._includes_column_values
-            )
+            with shield_new_processes():
+                return self._pool.submit(
+                    _parse_in_worker, loader, raw_file, self._includes_column_values
+                )
         except (OSError, RuntimeError) as error:  # no process could be started, or it was killed
             self._has_pool_failed = True
             failed_future: Future[FileContents | str] = Future()
@@ -290,6 +292,8 @@ class _ReadAhead:
 
     def close(self) -> None:
         if self._pool:
+            # Files that still wait are not wanted any more; only what is being parsed is waited
+            # for.
             self._pool.shutdown(cancel_futures=True)
 
 
@@ -312,6 +316,7 @@ def _start_worker() -> None:
 def _exit_with_parent() -> None:
     if main_process := parent_process():
         main_process.join()
+    # Not `sys.exit`, which would end this thread and leave the process.
     os._exit(1)  # a pool's worker would wait for ever for a parent that was killed
 
 

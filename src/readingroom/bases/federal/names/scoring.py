@@ -148,6 +148,7 @@ def is_subcommittee(record: Mapping[str, Any]) -> bool:
     committee_id = (
         record["id"] if record.get("source") == "committees" else record.get("committee_id")
     )
+    # A committee's id has four characters; a subcommittee's has more behind them.
     return len(committee_id or "") > 4
 
 

@@ -16,7 +16,7 @@ from readingroom.bases.federal.schema.tables import (
 from readingroom.core.imports import import_reference
 from readingroom.storage.errors import SchemaTooNew
 from readingroom.storage.postgres.database import open_database
-from readingroom.storage.postgres.schema import create_extensions
+from readingroom.storage.postgres.schema import create_extensions, create_version_table
 
 SCHEMA_NAME = "readingroom_federal"
 SHARED_SCHEMA_VERSION = 4
@@ -177,8 +177,7 @@ def ensure_shared_schema(db: Any) -> None:
     """
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK_NUMBER,))
-        db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA_NAME}")
-        db.execute(f"CREATE TABLE IF NOT EXISTS {SCHEMA_NAME}.schema_version (version bigint)")
+        create_version_table(db, SCHEMA_NAME, "bigint")
         version_row = db.execute(
             f"SELECT max(version) FROM {SCHEMA_NAME}.schema_version"
         ).fetchone()

@@ -105,6 +105,7 @@ class GuidanceSync:
         if checks_every_page:
             await anyio.to_thread.run_sync(guidance_library.mark_all_pending)
         await self._fetch_pending_pages()
+        # Before the vectors, which take longest: those that are missing are made by any later sync.
         await anyio.to_thread.run_sync(guidance_library.finish_sync, clock.read_unix_seconds())
         await self._embed_all_passages()
         return self._summary
@@ -151,6 +152,7 @@ class GuidanceSync:
             await self._check_sync_limits(listed_count)
 
     async def _fetch_pending_pages(self) -> None:
+        # A page that was skipped stays pending, so each batch begins after the one before.
         last_path = ""
         # By path: a document of a publication is below it, so that it comes later.
         while pending_pages := await anyio.to_thread.run_sync(
@@ -305,6 +307,7 @@ def _parse_reply(page_path: str, upstream_reply: Reply) -> tuple[GovukPage, list
     try:
         govuk_page = GovukPage(from_json(upstream_reply.body), page_path)
         passages = cut_passages(govuk_page) if govuk_page.is_in_scope else []
+        # Looked at here, so that a page whose parts cannot be read is never stored.
         _ = govuk_page.documents, govuk_page.withdrawn_notice
         return govuk_page, passages
     # Whatever a page makes its reader raise, the others are to be read.

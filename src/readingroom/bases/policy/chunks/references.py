@@ -12,7 +12,8 @@ _PARAGRAPH_WORD_PATTERN = re.compile(r"\b(?:paragraphs?|paras?\.?|¶)\s*(?=\d)",
 _POLICY_KIND_WORDS_REGEX = (
     r"(?:core|strategic|non-strategic|local|site|area|place|development|management|draft|detailed"
     r"|allocations?|spatial|thematic|generic|overarching|proposed|site-specific|specific|minerals"
-    r"|waste|village|town centre|borough-wide|district-wide|city-wide|key)"
+    r"|waste|village|town centre|borough-wide|district-wide|city-wide|key|sub[ -]area"
+    r"|area delivery plan|delivery|growth|opportunity)"
 )
 _WORDS_BEFORE_POLICY_PATTERN = re.compile(rf"\b(?:{_POLICY_KIND_WORDS_REGEX} )+(?=policy)")
 _BLANK_BEFORE_BRACKET_PATTERN = re.compile(r"(?<=\d)[ ](?=\()")
@@ -22,7 +23,7 @@ _NUMBER_AND_CLAUSE_PATTERN = re.compile(
     rf"{_PARAGRAPH_NUMBER_PATTERN.pattern}\s?\([a-z]\)", re.ASCII
 )
 # Local plans number policies TR4, BSC 1, DM3.2, H-1, S/12 or ESD13a, and sites HG2-36.
-_POLICY_CODE_REGEX = r"[a-z]{1,6}(?:[/&-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3}(?!\d))?"
+_POLICY_CODE_REGEX = r"[a-z]{1,6}(?:[/&.-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3}(?!\d))?"
 _POLICY_CODE_RANGE_PATTERN = re.compile(r"(?P<first>.*\d)[-/]\d{1,3}")
 _NUMBER_AND_LETTER_PATTERN = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,2})?)[a-z]", re.IGNORECASE)
 _POLICY_CODE_PATTERN = re.compile(rf"{_POLICY_CODE_REGEX}[a-z]?", re.ASCII)
@@ -66,7 +67,7 @@ _ASKED_SECTION_WORDS_PATTERN = re.compile(
 )
 _BARE_POLICY_CODE_PATTERN = re.compile(
     r"(?<![\w/.-])(?<!class )(?<!Class )(?<!classes )(?<!road )(?<!junction )"
-    r"(?P<code>[A-Z]{1,6}(?:[/-][A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3})?[a-z]?)"
+    r"(?P<code>[A-Z]{1,6}(?:[/.-][A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2}|[-/]\d{1,3})?[a-z]?)"
     r"(?![\w/-])" + _CLAUSE_REGEX
 )
 _POLICY_NAME_AND_NUMBER_PATTERN = re.compile(

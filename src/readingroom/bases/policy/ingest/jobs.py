@@ -21,8 +21,11 @@ logger = logging.getLogger(__name__)
 
 # Long enough not to flood the log while Redis restarts, short enough for one who waits.
 _RETRY_SECONDS = 5.0
+# How soon the work of a process that was killed is taken over: the database releases the lock when
+# the kernel closes its connection, which is at once on the same machine.
+_TAKEOVER_SECONDS = 3.0
 # Whoever registered a revision has begun to read it by then, or has ended.
-_MIN_ABANDONED_AGE = timedelta(minutes=1)
+_MIN_ABANDONED_AGE = timedelta(seconds=10)
 
 
 class IngestionQueue:
@@ -75,7 +78,7 @@ class IngestionQueue:
     async def _queue_abandoned_repeatedly(self) -> None:
         """Queue, again and again, what another process began and did not live to end."""
         while True:
-            await anyio.sleep(_RETRY_SECONDS)
+            await anyio.sleep(_TAKEOVER_SECONDS)
             try:
                 await self._queue_unfinished_revisions(skips_recent_revisions=True)
             except KnowledgeError as error:

@@ -3,7 +3,7 @@
 import ctypes
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pypdfium2.raw as pdfium
 
@@ -102,7 +102,10 @@ class DrawnBoxFinder:
             box_piece
             for box_piece in (
                 *self._panel_rectangles,
-                *_iterate_frames(vertical_rules, self._min_box_width),
+                *(
+                    _widen_frame_to_rules(frame, self._horizontal_rule_rectangles, vertical_rules)
+                    for frame in _iterate_frames(vertical_rules, self._min_box_width)
+                ),
             )
             if box_piece.area < max_box_area
         ]
@@ -223,13 +226,7 @@ def _iterate_frames(
     vertical_rules: Sequence[Rectangle], min_frame_width: float
 ) -> Iterator[Rectangle]:
     """Yield the frames whose left and right sides are rules of about the same height."""
-    rules_by_bottom_and_top: defaultdict[tuple[int, int], list[Rectangle]] = defaultdict(list)
-    for vertical_rule in vertical_rules:
-        rules_by_bottom_and_top[
-            round(vertical_rule.bottom / _SAME_EDGE_TOLERANCE),
-            round(vertical_rule.top / _SAME_EDGE_TOLERANCE),
-        ].append(vertical_rule)
-    for frame_sides in rules_by_bottom_and_top.values():
+    for frame_sides in _group_rules_of_one_height(vertical_rules):
         frame_sides.sort(key=lambda vertical_rule: vertical_rule.left)
         side_groups = (
             [frame_sides[:2], frame_sides[2:]] if _are_two_frames(frame_sides) else [frame_sides]
@@ -237,6 +234,70 @@ def _iterate_frames(
         for sides_of_frame in side_groups:
             if sides_of_frame[-1].left - sides_of_frame[0].left >= min_frame_width:
                 yield sides_of_frame[0].unite_with(sides_of_frame[-1])
+
+
+def _group_rules_of_one_height(vertical_rules: Sequence[Rectangle]) -> list[list[Rectangle]]:
+    """Return the rules in groups that begin and end at about the height of their first."""
+    groups_by_place: defaultdict[tuple[int, int], list[list[Rectangle]]] = defaultdict(list)
+    for vertical_rule in vertical_rules:
+        bottom_place, top_place = (
+            round(edge / _SAME_EDGE_TOLERANCE) for edge in (vertical_rule.bottom, vertical_rule.top)
+        )
+        # A rule a little higher may be counted to the next place.
+        nearby_groups = (
+            rule_group
+            for place in product(
+                (bottom_place - 1, bottom_place, bottom_place + 1),
+                (top_place - 1, top_place, top_place + 1),
+            )
+            for rule_group in groups_by_place.get(place, ())
+            if abs(rule_group[0].bottom - vertical_rule.bottom) < _SAME_EDGE_TOLERANCE / 2
+            and abs(rule_group[0].top - vertical_rule.top) < _SAME_EDGE_TOLERANCE / 2
+        )
+        if (rule_group := next(nearby_groups, None)) is not None:
+            rule_group.append(vertical_rule)
+        else:
+            groups_by_place[bottom_place, top_place].append([vertical_rule])
+    return [rule_group for rule_groups in groups_by_place.values() for rule_group in rule_groups]
+
+
+def _widen_frame_to_rules(
+    frame: Rectangle, horizontal_rules: Sequence[Rectangle], vertical_rules: Sequence[Rectangle]
+) -> Rectangle:
+    """Return a frame as wide as the rule along its top, which ends at rules that reach beyond it.
+
+    So the outer side of a table reaches on where it is also the side of a box below or above.
+    """
+    # A hostile page could have thousands, and each is compared with each.
+    if len(horizontal_rules) > _MAX_BOX_PIECES or len(vertical_rules) > _MAX_BOX_PIECES:
+        return frame
+    rules_along_top = [
+        horizontal_rule
+        for horizontal_rule in horizontal_rules
+        if abs(horizontal_rule.top - frame.top) < _TOUCH_TOLERANCE
+        and horizontal_rule.left < frame.left + _TOUCH_TOLERANCE
+        and horizontal_rule.right > frame.right - _TOUCH_TOLERANCE
+        and (
+            horizontal_rule.left < frame.left - _SAME_EDGE_TOLERANCE
+            or horizontal_rule.right > frame.right + _SAME_EDGE_TOLERANCE
+        )
+    ]
+    for horizontal_rule in rules_along_top:
+        do_sides_reach_beyond = all(
+            any(
+                min(abs(vertical_rule.left - edge), abs(vertical_rule.right - edge))
+                < _TOUCH_TOLERANCE
+                and vertical_rule.bottom < frame.bottom + _TOUCH_TOLERANCE
+                and vertical_rule.top > frame.top - _TOUCH_TOLERANCE
+                for vertical_rule in vertical_rules
+            )
+            for edge in (horizontal_rule.left, horizontal_rule.right)
+        )
+        if do_sides_reach_beyond:
+            frame = frame.unite_with(
+                Rectangle(horizontal_rule.left, frame.bottom, horizontal_rule.right, frame.top)
+            )
+    return frame
 
 
 def _are_two_frames(frame_sides: Sequence[Rectangle]) -> bool:

@@ -219,6 +219,7 @@ class _OutlookMessage:
             or 0
         )
         try:
+            # These dates count tenths of a microsecond.
             sent_moment = _FILE_TIME_EPOCH + timedelta(microseconds=tick_count // 10)
         except OverflowError:
             return ""

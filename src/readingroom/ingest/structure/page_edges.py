@@ -1,11 +1,23 @@
-"""Finds headers and footers in letters of the text that name the heading below: `Policy H3`."""
+"""What stands at the edges of pages: printed numbers, and headers that name the heading below."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from readingroom.ingest.read.page import Line, RawPage
-from readingroom.ingest.structure.page_labels import PAGE_EDGE_SHARE
 
+PAGE_EDGE_SHARE = 0.09
+"""Share of a page's height at its top and bottom where headers and footers are."""
+
+_MAX_EDGE_LINE_CHARS = 120
+_PRINTED_NUMBER_PATTERN = re.compile(
+    r"(?:^|(?<=\s))[-–]?\s?(\d{1,4})\s?[-–]?(?:\s+(?:of|/)\s+\d{1,4})?$"
+)
+_PAGE_NUMBER_PATTERN = re.compile(
+    r"(?:page\s*)?[-–]?\s*(?:\d{1,4}|[ivxl]{1,7})\s*[-–]?(?:\s*(?:of|/)\s*\d{1,4})?"
+)
+_MAX_PAGE_NUMBER_CHARS = 40
+_LEADING_NUMBER_PATTERN = re.compile(r"(\d{1,4})(?=\s|$)")
 # Letter heights between a header and the text; lines of text are closer to each other.
 _MIN_HEADER_DISTANCE = 1.9
 # Pages with such a line, and shares of all pages and of those with a line at its height.
@@ -19,6 +31,74 @@ _MIN_HEADING_CHARS, _MAX_HEADING_CHARS = 8, 120
 _MIN_DIFFERENT_HEADERS = 3
 _HEADER_SEPARATORS = ("|", " – ", " - ", "•")
 _DIGIT_REMOVAL_TABLE = str.maketrans("", "", "0123456789")
+
+
+def find_page_labels(raw_pages: Sequence[RawPage]) -> list[str]:
+    """Return for each page the number printed on it, else the label that its file gives it.
+
+    A number counts where the page before or after continues it. Two pages side by side have both:
+    `50–51`.
+    """
+    edge_numbers_of_each_page = [_list_edge_numbers(raw_page) for raw_page in raw_pages]
+    page_labels: list[str] = []
+    for page_index, raw_page in enumerate(raw_pages):
+        numbers_on_neighbouring_pages = (
+            edge_numbers_of_each_page[page_index - 1] if page_index else set(),
+            edge_numbers_of_each_page[page_index + 1] if page_index + 1 < len(raw_pages) else set(),
+        )
+        page_labels.append(
+            _choose_page_label(
+                edge_numbers_of_each_page[page_index], *numbers_on_neighbouring_pages
+            )
+            or raw_page.label
+        )
+    return page_labels
+
+
+def _choose_page_label(
+    edge_numbers: set[int], numbers_on_page_before: set[int], numbers_on_page_after: set[int]
+) -> str | None:
+    left_page_numbers = [
+        edge_number
+        for edge_number in edge_numbers
+        if edge_number + 1 in edge_numbers
+        and (edge_number - 1 in numbers_on_page_before or edge_number + 2 in numbers_on_page_after)
+    ]
+    if left_page_numbers:
+        return f"{min(left_page_numbers)}–{min(left_page_numbers) + 1}"
+    continued_numbers = [
+        edge_number
+        for edge_number in edge_numbers
+        if edge_number - 1 in numbers_on_page_before or edge_number + 1 in numbers_on_page_after
+    ]
+    return str(min(continued_numbers)) if len(continued_numbers) == 1 else None
+
+
+def _list_edge_numbers(raw_page: RawPage) -> set[int]:
+    """Return the numbers at the ends of a page's first and last lines."""
+    edge_numbers: set[int] = set()
+    for line in (*raw_page.lines[:4], *raw_page.lines[-4:]):
+        is_at_edge = not (
+            PAGE_EDGE_SHARE * raw_page.height
+            <= line.bottom
+            <= (1 - PAGE_EDGE_SHARE) * raw_page.height
+        )
+        if not is_at_edge or len(line.text) > _MAX_EDGE_LINE_CHARS:
+            continue
+        for number_match in (
+            _PRINTED_NUMBER_PATTERN.search(line.text),
+            _LEADING_NUMBER_PATTERN.match(line.text),
+        ):
+            if number_match:
+                edge_numbers.add(int(number_match[1]))
+    return edge_numbers
+
+
+def is_printed_page_number(line_text: str) -> bool:
+    """Return whether a line is only the number of its page: `Page 3 of 20`."""
+    return len(line_text) <= _MAX_PAGE_NUMBER_CHARS and bool(
+        _PAGE_NUMBER_PATTERN.fullmatch(line_text.lower())
+    )
 
 
 def find_heading_header_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
