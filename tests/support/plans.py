@@ -14,7 +14,15 @@ NOTES = Path(__file__).parents[1] / "fixtures" / "plan_sections.tsv"
 _MADE_PLANS = Path(__file__).parents[1] / "fixtures" / "plans"
 COUNCIL_PLANS = {
     path.stem: path
-    for folder in ("councils", "districts", "parishes", "boroughs", "counties", "unitaries", "cities")
+    for folder in (
+        "councils",
+        "districts",
+        "parishes",
+        "boroughs",
+        "counties",
+        "unitaries",
+        "cities",
+    )
     for path in _MADE_PLANS.glob(f"{folder}/*.pdf")
 }
 """Plans by writers who had not seen the code, each beside what they noted of its policies."""
