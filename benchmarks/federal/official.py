@@ -17,14 +17,14 @@ from benchmarks.table import Ratio, Table
 from readingroom.bases.federal.formats import LOADERS
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.formats.parts.xml import parse_xml
-from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
+from readingroom.bases.federal.formats.parts.yaml_files import parse_yaml
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.store import DATABASE_FILE
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "data" / "federal"
 _TARGET_RATIO = 3.0
 _TARGET_MB = 600
-_PARSERS: dict[str, Callable[[bytes], object]] = {".yaml": load_yaml, ".json": json.loads}
+_PARSERS: dict[str, Callable[[bytes], object]] = {".yaml": parse_yaml, ".json": json.loads}
 
 
 def measure(rounds: int) -> Iterator[Table]:
@@ -183,7 +183,7 @@ def _find_loadable_files(*suffixes: str) -> list[Path]:
     for path in sorted(OFFICIAL.rglob("*")):
         if path.suffix.lower() in suffixes:
             file = RawFile(path.name, path.read_bytes(), lambda name: None)
-            if any(loader.recognizes_file(file.file_start) for loader in LOADERS):
+            if any(loader.recognizes_file(file.start_reader) for loader in LOADERS):
                 loadable.append(path)
     return loadable
 

@@ -23,7 +23,7 @@ import psycopg
 
 from benchmarks.scale.engines import DATABASE, SERVER_OPTIONS, measure_cpu, print_progress
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.names.resolver import resolve_name
 from readingroom.bases.federal.schema.entries import (
@@ -128,7 +128,7 @@ def _load(place: FederalPlace, record_count: int, server: PostgresServer) -> Loa
                     print_progress(f"{name}: {first:,} records, {rate:,.0f} a second")
             with writer.transaction():
                 writer.update_source_counts()
-            writer.wait_for_commit()
+            writer.wait_and_report_undone()
 
         own, database = measure_cpu(None if isinstance(place, Path) else server, fill)
         seconds = time.monotonic() - started
@@ -267,7 +267,7 @@ def _compare_reads(server: PostgresServer, place: SharedRecords, record_count: i
         for _ in range(_CALLS)
     ]
     filters = [
-        build_row_filter(
+        build_sql_filter(
             source.record_table,
             {"congress": 100 + number % 19, "chamber": ("senate", "house")[number % 2]},
         )
@@ -299,9 +299,9 @@ def _compare_reads(server: PostgresServer, place: SharedRecords, record_count: i
                 bare.execute(bare_page, (100 + number % 19, chamber)).fetchall()
 
         def list_page() -> None:
-            for row_filter in filters:
+            for sql_filter in filters:
                 records.query_now(
-                    lambda db, f=row_filter: store.list_records(db, source, f, _PAGE, None)
+                    lambda db, f=sql_filter: store.list_records(db, source, f, _PAGE, None)
                 )
 
         _compare_calls(server, "lookup by id", look_up, look_up_bare)
@@ -366,18 +366,18 @@ def _resolve_names(
 ) -> tuple[float, int, list[Any]]:
     """Milliseconds a name, how many are among the first five, and all answers to each."""
     source = SOURCES_BY_NAME["regulations_dot_gov_dockets"]
-    row_filter = build_row_filter(source.record_table, {})
+    sql_filter = build_sql_filter(source.record_table, {})
     with closing(store.connect(place)) as db:
         found = 0
         answers = []
         for misspelt, name in names.items():  # what a process keeps of names is there then
-            matches = resolve_name(db, source, misspelt, row_filter)
+            matches = resolve_name(db, source, misspelt, sql_filter)
             found += name in [match.record["title"] for match in matches[:5]]
             answers.append([(match.id, match.score) for match in matches])
 
         def resolve() -> None:
             for misspelt in names:
-                resolve_name(db, source, misspelt, row_filter)
+                resolve_name(db, source, misspelt, sql_filter)
 
         seconds = sum(measure_cpu(server, resolve))
     return 1000 * seconds / len(names), found, answers

@@ -163,7 +163,7 @@ def test_a_kernel_that_cannot_confine_readers_of_documents_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert list_findings("sandbox", tmp_path) == []
-    monkeypatch.setattr(landlock, "find_landlock_abi", lambda: 0)
+    monkeypatch.setattr(landlock, "read_landlock_abi", lambda: 0)
 
     (note,) = check_all("sandbox", load_settings({"data": tmp_path}, {}))
 

@@ -21,7 +21,7 @@ from readingroom.bases.federal.store import get_database_path
 from readingroom.cli import main
 from readingroom.settings import load_settings
 from readingroom.storage.archive import unpack_archive
-from readingroom.storage.changes import StoreChanges
+from readingroom.storage.changes import StoreChangeCoordinator
 from readingroom.storage.database import connect
 from readingroom.storage.errors import BackupUnusable, StorageFailed
 from readingroom.storage.files import resolve_inside
@@ -437,7 +437,7 @@ async def test_an_intent_or_a_chunk_that_names_another_folder_deletes_nothing_th
     victim.mkdir(parents=True)
     folder.mkdir(parents=True)
     with pytest.raises(KeyboardInterrupt):
-        async with StoreChanges(folder / "intents.db").record_intent(
+        async with StoreChangeCoordinator(folder / "intents.db").record_intent(
             "remove", document_id="../../../victim"
         ):
             raise KeyboardInterrupt

@@ -13,8 +13,8 @@ from readingroom.engine.embedding.cross_encoder.graph import build_cross_encoder
 from readingroom.engine.embedding.cross_encoder.reranker import (
     ADAPTER_DIGEST,
     Reranker,
+    find_or_build_taught_graph,
     find_packaged_reranker,
-    find_taught_graph,
 )
 from readingroom.engine.embedding.own_model import GRAPH_FILE_NAME, load_reranker
 from readingroom.engine.embedding.shared import find_shared_reranker
@@ -89,13 +89,13 @@ def test_its_graph_is_kept_under_the_name_of_the_adapter_and_made_again_if_damag
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model_file = get_packaged_folder() / GRAPH_FILE_NAME
-    graph_path = find_taught_graph(model_file, tmp_path)
+    graph_path = find_or_build_taught_graph(model_file, tmp_path)
     assert hash_file(adapter.ADAPTER_FILE)[:8] in graph_path.name
-    assert find_taught_graph(tmp_path / "no longer read", tmp_path) == graph_path
+    assert find_or_build_taught_graph(tmp_path / "no longer read", tmp_path) == graph_path
     older_path = tmp_path / graph_path.name.replace(ADAPTER_DIGEST[:8], "0" * 8)
     graph_path.rename(older_path)
     graph_path.write_bytes(b"half a graph")
-    assert find_taught_graph(model_file, tmp_path) == graph_path
+    assert find_or_build_taught_graph(model_file, tmp_path) == graph_path
     assert graph_path.stat().st_size > 10_000_000
     assert not older_path.exists()
     assert "is damaged and is built again" in caplog.text

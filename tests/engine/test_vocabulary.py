@@ -9,7 +9,7 @@ from readingroom.engine.stems import get_shared_stemmer
 from readingroom.engine.vocabulary import (
     _FILLER_WORDS,
     Vocabulary,
-    _find_first_letters,
+    _get_first_letters,
     get_vocabulary,
 )
 from readingroom.engine.words import split_significant_words, split_words
@@ -84,7 +84,7 @@ def test_every_wording_is_looked_up_by_the_beginning_of_its_first_stem() -> None
             )
             if word not in _FILLER_WORDS
         ]
-        assert stems[0][:2] == _find_first_letters(wording), wording
+        assert stems[0][:2] == _get_first_letters(wording), wording
 
 
 def test_a_question_finds_the_same_whatever_was_asked_before() -> None:

@@ -657,7 +657,9 @@ async def test_a_late_base_does_not_hold_the_others_up() -> None:
 
 
 def test_ids_say_which_base_they_belong_to(tmp_path: Path) -> None:
-    base_of = make_federated_base((), load_settings({"data": tmp_path}, {})).service.find_base_of_id
+    base_of = make_federated_base(
+        (), load_settings({"data": tmp_path}, {})
+    ).service.get_base_name_of_id
     assert base_of("policy:NPPF@rev#Para 1") == "policy"
     assert base_of("doc:25_01178_REM_a1b2c3#page=4") == "documents"
     assert base_of("guidance:/x") == "guidance"

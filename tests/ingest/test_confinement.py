@@ -294,7 +294,7 @@ def run_forked(function: Callable[[], int]) -> int:
 def test_what_a_kernel_lacks_is_told(
     abi: int, has_seccomp: bool, told: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(landlock, "find_landlock_abi", lambda: abi)
+    monkeypatch.setattr(landlock, "read_landlock_abi", lambda: abi)
     monkeypatch.setattr(seccomp, "is_seccomp_available", lambda: has_seccomp)
 
     gaps = process.describe_confinement_gaps()
@@ -306,7 +306,7 @@ def test_what_a_kernel_lacks_is_told(
 def test_the_start_warns_once_of_what_a_kernel_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(landlock, "find_landlock_abi", lambda: 0)
+    monkeypatch.setattr(landlock, "read_landlock_abi", lambda: 0)
     settings = load_settings({"data": tmp_path}, {})
 
     make_pipeline(settings)

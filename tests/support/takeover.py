@@ -49,8 +49,8 @@ def be_taken_over(*arguments):
     outcomes = {{line: attempt(line) for line in attempts}}
     raise Refusal("extraction_failed", json.dumps(outcomes))
 
-offered = landlock.find_landlock_abi()
-landlock.find_landlock_abi = lambda: min(offered, landlock_abi)
+offered = landlock.read_landlock_abi()
+landlock.read_landlock_abi = lambda: min(offered, landlock_abi)
 worker.read_file = be_taken_over
 worker.main()
 """

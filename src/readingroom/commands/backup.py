@@ -168,12 +168,12 @@ def describe_backup_contents(backup_manifest: Manifest) -> str:
     base_summaries = []
     for base_name, record_counts in backup_manifest.bases.items():
         counts_text = ", ".join(
-            _format_count(record_noun, record_count)
+            _join_count_and_noun(record_noun, record_count)
             for record_noun, record_count in record_counts.items()
         )
         base_summaries.append(f"{base_name} ({counts_text})")
     return ", ".join(base_summaries) or "no base"
 
 
-def _format_count(record_noun: str, record_count: int) -> str:
-    return f"schema {record_count}" if record_noun == "schema" else f"{record_count} {record_noun}"
+def _join_count_and_noun(plural_noun: str, record_count: int) -> str:
+    return f"schema {record_count}" if plural_noun == "schema" else f"{record_count} {plural_noun}"

@@ -72,7 +72,9 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **connect_opti
         connection_target.name: _build_client_entry(client_format, connection_target)
     }
     project_folder = (connect_options["folder"] or Path()).absolute()
-    client_file_path = connect_options["file"] or _find_client_file(client_format, project_folder)
+    client_file_path = connect_options["file"] or _get_client_file_path(
+        client_format, project_folder
+    )
     backup_path = (
         _write_client_entry(client_file_path, client_format.servers_key, entry_by_server_name)
         if connect_options["write"]
@@ -115,7 +117,7 @@ def _choose_connection_target(
                 f"{base_name} is not served over stdio: serve it over HTTP, and in Claude "
                 "add it as a connector (docs/clients.md)"
             )
-    server_address = connect_options["url"] or settings.public_url or _find_server_address(settings)
+    server_address = connect_options["url"] or settings.public_url or _get_server_address(settings)
     if not server_address.startswith(("http://", "https://")):
         raise InvalidSetting(
             f"{server_address!r} is not an address: it must begin with http:// or https://"
@@ -136,7 +138,7 @@ def _choose_connection_target(
     )
 
 
-def _find_server_address(settings: ServerSettings) -> str:
+def _get_server_address(settings: ServerSettings) -> str:
     """Return where a server of this data directory answers now, else where one would."""
     folder_owner = read_folder_owner(settings.data / DESK)
     return (
@@ -154,7 +156,7 @@ def _build_client_entry(
         )
         return {
             **transport_field,
-            "command": _find_own_program(),
+            "command": _get_own_program_path(),
             "args": ["stdio", connection_target.stdio_base_name, *data_arguments],
         }
     key_or_variable = connection_target.key or (
@@ -165,7 +167,7 @@ def _build_client_entry(
     return client_format.build_entry(connection_target.url, key_or_variable)
 
 
-def _find_own_program() -> str:
+def _get_own_program_path() -> str:
     """Return the full path of our own command: a client has another PATH."""
     path_beside_python = Path(sys.executable).with_name("readingroom")
     if path_beside_python.exists():
@@ -173,7 +175,7 @@ def _find_own_program() -> str:
     return shutil.which("readingroom") or "readingroom"
 
 
-def _find_client_file(client_format: ClientFormat, project_folder: Path) -> Path:
+def _get_client_file_path(client_format: ClientFormat, project_folder: Path) -> Path:
     """Return the client's file: in the project's folder, or among the user's applications."""
     if client_format is not _CLAUDE_DESKTOP:
         return project_folder / client_format.configuration_path

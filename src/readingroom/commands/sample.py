@@ -23,7 +23,7 @@ from readingroom.engine.embedding.weights import download_weights, get_weights_f
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import (
-    BaseSample,
+    BaseSampleLoader,
     SampleState,
     SampleStep,
     read_sample_state,
@@ -119,10 +119,10 @@ def _list_steps_of_bases(
     steps_of_bases: list[list[SampleStep]] = []
     for base_spec in BASES.values():
         if base_spec.sample and base_spec.name in base_names:
-            base_sample: BaseSample = base_spec.sample.import_value()
+            base_sample_loader: BaseSampleLoader = base_spec.sample.import_value()
             run_command = partial(_run_sample_command, base_spec.name)
             steps_of_bases.append(
-                list(base_sample.list_steps(settings, corpus_folder, run_command))
+                list(base_sample_loader.list_steps(settings, corpus_folder, run_command))
             )
     return steps_of_bases
 

@@ -224,7 +224,7 @@ def _format_announcement(
             | detail_fields
         )
     access_of_each_face = [
-        auth_policies.find_policy(server_face).access for server_face in server_faces
+        auth_policies.get_face_policy(server_face).access for server_face in server_faces
     ]
     announcement_lines = [f"Reading Room {__version__} is answering on {shown_address}", ""]
     announcement_lines += [

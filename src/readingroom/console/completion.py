@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from readingroom.console.options import find_sample_folder, run_command
+from readingroom.console.options import get_sample_folder, run_command
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings, read_shell_variable
@@ -55,7 +55,7 @@ def run_quietly(command: Command, base_spec: BaseSpec, settings: RoomSettings) -
 def _load_completion_settings(context: click.Context) -> RoomSettings:
     data_option = context.params.get("data")
     if context.params.get("demo"):
-        data_option = str(find_sample_folder(data_option, may_create=False))
+        data_option = str(get_sample_folder(data_option, may_create=False))
     settings: RoomSettings = context.find_root().obj({"data": data_option})
     return settings
 

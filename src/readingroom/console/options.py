@@ -83,7 +83,7 @@ def add_common_options(
         *args: Any, data: str | None, demo: bool, as_json: bool, **kwargs: Any
     ) -> Any:
         try:
-            data_directory = str(find_sample_folder(data, makes_sample)) if demo else data
+            data_directory = str(get_sample_folder(data, makes_sample)) if demo else data
             chosen_setting_values = {
                 setting_name: kwargs.pop(setting_name) for setting_name in common_setting_names
             }
@@ -210,7 +210,7 @@ def _describe_parameter(click_parameter: click.Parameter) -> str:
     return click_parameter.human_readable_name
 
 
-def find_sample_folder(chosen_path: str | None, may_create: bool) -> Path:
+def get_sample_folder(chosen_path: str | None, may_create: bool) -> Path:
     """Return the sample's data directory; `may_create` turns an empty directory into it.
 
     Raise `InvalidSetting` when there is no sample, and `DataNotEmpty` when the directory holds

@@ -300,7 +300,7 @@ def _list_actions(demo_bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
     """Yield the day, the words, the type and the vote of each step, the oldest first."""
     _, committee_name = demo_bill.committee_code_and_name
     other_chamber = "Senate" if demo_bill.chamber == "House" else "House"
-    action_steps = (
+    texts_and_types = (
         (
             f"Introduced in {demo_bill.chamber} and referred to the Committee on {committee_name}.",
             "Intro",
@@ -314,7 +314,7 @@ def _list_actions(demo_bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
         (f"Passed {other_chamber} without amendment by voice vote.", "Floor"),
         (f"Became Public Law No: {demo_bill.congress}-{demo_bill.number}.", "BecameLaw"),
     )
-    for bill_stage, (action_text, action_type) in enumerate(action_steps[: demo_bill.stage + 1]):
+    for bill_stage, (action_text, action_type) in enumerate(texts_and_types[: demo_bill.stage + 1]):
         action_day = demo_bill.introduced if bill_stage == 0 else demo_bill.compute_day(bill_stage)
         vote_xml = _render_vote_reference(demo_bill) if bill_stage == 2 else ""
         yield (
@@ -350,7 +350,7 @@ _TEXT_VERSIONS: dict[Chamber, Sequence[tuple[str, str, int]]] = {
 def _render_bill_text(demo_bill: _Bill, version_code: str, stage_name: str, bill_stage: int) -> str:
     """Return the text of a version; what a chamber passes has a section more, and less money."""
     million_dollars = 40 + demo_bill.number % 50 - 5 * bill_stage
-    section_texts = [
+    headings_and_texts = [
         (
             "Short title",
             f"This Act may be called the {demo_bill.title}. It is a sample and not law.",
@@ -363,13 +363,13 @@ def _render_bill_text(demo_bill: _Bill, version_code: str, stage_name: str, bill
         ),
     ]
     if bill_stage >= 2:
-        section_texts.insert(
+        headings_and_texts.insert(
             2, ("Reports", "Who receives a grant reports each year what it was for.")
         )
     sections_xml = "".join(
         f"<section><num>{'SECTION' if section_number == 1 else 'SEC.'} {section_number}.</num>"
         f"<heading>{section_heading}</heading><content><p>{section_text}</p></content></section>"
-        for section_number, (section_heading, section_text) in enumerate(section_texts, 1)
+        for section_number, (section_heading, section_text) in enumerate(headings_and_texts, 1)
     )
     citable_name = f"{demo_bill.file_stem}{version_code}"
     version_day = demo_bill.compute_day(bill_stage) if bill_stage else demo_bill.introduced

@@ -90,14 +90,14 @@ def sort_items(
 ) -> list[ContentItem]:
     query_words = set(re.findall(r"\w+", query_text.lower()))
     if query_words:
-        scored_items = [
+        scores_and_items = [
             (_score_item(content_item, query_words), content_item)
             for content_item in matching_items
         ]
         matching_items = [
             content_item
             for match_score, content_item in sorted(
-                scored_items, key=lambda score_and_item: -score_and_item[0]
+                scores_and_items, key=lambda score_and_item: -score_and_item[0]
             )
             if match_score
         ]

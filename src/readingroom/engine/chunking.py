@@ -77,7 +77,7 @@ class _Splitter:
 
     def add_spans_of_part(self, start_offset: int, end_offset: int, separator_level: int) -> None:
         """Merge small parts up to the size, and cut parts that are too large more finely."""
-        separator_level = self._find_separator_level(start_offset, end_offset, separator_level)
+        separator_level = self._choose_separator_level(start_offset, end_offset, separator_level)
         if separator_level == len(CHUNK_SEPARATORS):
             self._add_window_spans(start_offset, end_offset)
             return
@@ -94,7 +94,7 @@ class _Splitter:
             small_part_edge_offsets = [part_end_offset]
         self._add_merged_spans(small_part_edge_offsets)
 
-    def _find_separator_level(
+    def _choose_separator_level(
         self, start_offset: int, end_offset: int, separator_level: int
     ) -> int:
         while separator_level < len(CHUNK_SEPARATORS):

@@ -92,7 +92,7 @@ def measure_passage_features(compared_passages: Sequence[ComparedPassage]) -> tu
     ]
     first_five_cosines = cosines[:_NEAR_PASSAGE_COUNT]
     second_five_cosines = cosines[_FARTHER_PASSAGES_SLICE]
-    cosine_gap = (
+    gap_to_second_five = (
         cosines[0] - sum(second_five_cosines) / len(second_five_cosines)
         if second_five_cosines
         else 0.0
@@ -102,7 +102,7 @@ def measure_passage_features(compared_passages: Sequence[ComparedPassage]) -> tu
         sum(first_five_cosines) / len(first_five_cosines),
         1 - best_passage.found_share,
         best_passage.coverage,
-        cosine_gap,
+        gap_to_second_five,
     )
 
 

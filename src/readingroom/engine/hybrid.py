@@ -122,7 +122,7 @@ def rerank_first_passages(
         for passage, new_score in zip(passages, new_scores, strict=True)
     ]
     # Sorted by score alone: what is equal keeps its order.
-    return sorted(rescored_passages, key=lambda passage: -passage.score)
+    return sorted(rescored_passages, key=lambda rescored_passage: -rescored_passage.score)
 
 
 def count_spare_hits(mode: Mode) -> int:

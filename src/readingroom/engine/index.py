@@ -391,9 +391,10 @@ class EmbeddedIndex(CollectionIndex):
         missing_ids = [chunk_id for chunk_id in chunk_ids if chunk_id not in contents_by_id]
         if missing_ids:
             fetched_chunks = self.collection.read_chunks(missing_ids)
-            chunk_contents = zip(fetched_chunks.texts, fetched_chunks.metadatas, strict=True)
-            for chunk_id, chunk_content in zip(fetched_chunks.ids, chunk_contents, strict=True):
-                contents_by_id[chunk_id] = chunk_content
+            texts_and_metadatas = zip(fetched_chunks.texts, fetched_chunks.metadatas, strict=True)
+            read_contents_by_id = dict(zip(fetched_chunks.ids, texts_and_metadatas, strict=True))
+            contents_by_id |= read_contents_by_id
+            for chunk_id, chunk_content in read_contents_by_id.items():
                 cache.put(chunk_id, chunk_content)
         present_ids = [chunk_id for chunk_id in chunk_ids if chunk_id in contents_by_id]
         present_contents = [contents_by_id[chunk_id] for chunk_id in present_ids]

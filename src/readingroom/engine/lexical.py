@@ -289,7 +289,7 @@ class LexicalIndex:
         average_token_count = total_token_count / document_count
         rows_sql = ",".join(map(str, row_numbers))
         size_rows = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({rows_sql})")
-        relative_lengths = {
+        relative_length_by_row = {
             row_number: _count_tokens(size_record) / average_token_count
             for row_number, size_record in size_rows
         }
@@ -303,7 +303,7 @@ class LexicalIndex:
             count_with_term = term.document_count
             rarity = math.log((document_count - count_with_term + 0.5) / (count_with_term + 0.5))
             for row_number, weighted_count in self._weigh_occurrences(db, term):
-                divisor = weighted_count + _K1 * (1 - _B + _B * relative_lengths[row_number])
+                divisor = weighted_count + _K1 * (1 - _B + _B * relative_length_by_row[row_number])
                 # FTS5 does the same: a word of most documents would count against a match.
                 score_by_row[row_number] += max(rarity, 1e-6) * weighted_count * (_K1 + 1) / divisor
         return score_by_row
@@ -386,8 +386,8 @@ class LexicalIndex:
         # Before they go: their words are counted from the rows themselves.
         self._add_to_stem_counts(db, row_numbers, -1)
         for table_name, row_column in (("words", "rowid"), ("documents", "row")):
-            row_tuples = [(row_number,) for row_number in row_numbers]
-            db.executemany(f"DELETE FROM {table_name} WHERE {row_column} = ?", row_tuples)
+            sql_parameter_rows = [(row_number,) for row_number in row_numbers]
+            db.executemany(f"DELETE FROM {table_name} WHERE {row_column} = ?", sql_parameter_rows)
 
     def _add_to_stem_counts(self, db: Database, row_numbers: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""

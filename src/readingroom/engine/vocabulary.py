@@ -56,7 +56,7 @@ class Vocabulary:
         # begin like a word of some question are.
         self._rows_by_beginning: dict[str, list[list[str]]] = defaultdict(list)
         for wording_row in wording_rows:
-            self._rows_by_beginning[_find_first_letters(wording_row[0])].append(wording_row)
+            self._rows_by_beginning[_get_first_letters(wording_row[0])].append(wording_row)
         self._terms_text_by_stems: dict[tuple[str, ...], str] = {}
         self._longest_wording_length = 0
         self._stemming_lock = threading.Lock()
@@ -114,7 +114,7 @@ def _stem_official_term(official_term: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(get_shared_stemmer().stem_significant_words(official_term)))
 
 
-def _find_first_letters(wording_text: str) -> str:
+def _get_first_letters(wording_text: str) -> str:
     """Return the first letters of the first word that tells the wording from another."""
     first_word = wording_text.partition(" ")[0]
     # Most wordings begin with such a word, and the slower way takes ten times as long.

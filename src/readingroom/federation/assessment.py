@@ -58,7 +58,7 @@ def _describe_missing_policy(search_scope: SearchScope, policy_day: str) -> str:
 
 def _make_assessed_side(
     searched_names: Sequence[str],
-    excluded_sources: Sequence[tuple[str, str]],
+    sources_and_exclusion_reasons: Sequence[tuple[str, str]],
     empty_reason: str | None,
 ) -> AssessedSide:
     return AssessedSide(
@@ -66,7 +66,7 @@ def _make_assessed_side(
         searched_count=len(searched_names),
         excluded=[
             ExcludedPolicy(source=policy_source, reason=exclusion_reason)
-            for policy_source, exclusion_reason in excluded_sources[:_MAX_LISTED_NAMES]
+            for policy_source, exclusion_reason in sources_and_exclusion_reasons[:_MAX_LISTED_NAMES]
         ],
         empty_reason=empty_reason,
     )

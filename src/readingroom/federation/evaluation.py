@@ -77,19 +77,19 @@ async def evaluate_searches(
         search_answers.append(await federation_service.search(search_arguments, tool_context))
         search_durations_seconds.append(time.perf_counter() - started_at)
         await tool_context.report_progress(asked_count, len(evaluation_questions), None)
-    answered_questions = [*zip(evaluation_questions, search_answers, strict=True)]
-    answerable_questions = [
+    questions_and_answers = [*zip(evaluation_questions, search_answers, strict=True)]
+    answerable_questions_and_answers = [
         (evaluation_question, search_answer)
-        for evaluation_question, search_answer in answered_questions
+        for evaluation_question, search_answer in questions_and_answers
         if evaluation_question.right_ids
     ]
     right_answer_ranks = [
         _find_right_answer_rank(evaluation_question, search_answer)
-        for evaluation_question, search_answer in answerable_questions
+        for evaluation_question, search_answer in answerable_questions_and_answers
     ]
     return Evaluation(
         questions=len(evaluation_questions),
-        unanswerable=len(evaluation_questions) - len(answerable_questions),
+        unanswerable=len(evaluation_questions) - len(answerable_questions_and_answers),
         hit_at_1=_compute_mean(
             [right_answer_rank == 1 for right_answer_rank in right_answer_ranks]
         ),
@@ -122,14 +122,17 @@ async def evaluate_searches(
             [bool(evaluation_question.right_ids) for evaluation_question in evaluation_questions],
         ),
         called_none=_compute_mean(
-            [search_answer.confidence == "none" for _, search_answer in answerable_questions]
+            [
+                search_answer.confidence == "none"
+                for _, search_answer in answerable_questions_and_answers
+            ]
         ),
         latency_p50_ms=_compute_percentile(search_durations_seconds, 50),
         latency_p95_ms=_compute_percentile(search_durations_seconds, 95),
         misses=[
             _make_missed_first_place(evaluation_question, right_answer_rank, search_answer)
             for (evaluation_question, search_answer), right_answer_rank in zip(
-                answerable_questions, right_answer_ranks, strict=True
+                answerable_questions_and_answers, right_answer_ranks, strict=True
             )
             if right_answer_rank != 1
         ],
@@ -141,11 +144,11 @@ def _find_right_answer_rank(
 ) -> int | None:
     """Return the place of the first right result, from 1."""
     right_ids = tuple(evaluation_question.right_ids)
-    ranked_hits = enumerate(search_answer.results, 1)
+    ranks_and_hits = enumerate(search_answer.results, 1)
     return next(
         (
             right_answer_rank
-            for right_answer_rank, hit in ranked_hits
+            for right_answer_rank, hit in ranks_and_hits
             if right_ids and any(id.startswith(right_ids) for id in (hit.id, *hit.joined_ids))
         ),
         None,

@@ -92,15 +92,15 @@ def rank_hits(
     """
     hits = [hit for base_ranking in base_rankings for hit in base_ranking]
     compared_hits = _compare_hits(query, base_rankings, embedder)
-    hits_adjusted_by_base = _adjust_fits_by_base(compared_hits, hits, log_probability_by_base)
+    base_adjusted_hits = _adjust_fits_by_base(compared_hits, hits, log_probability_by_base)
     score_calibration = replace(
         _SCORE_CALIBRATION, constant=_SCORE_CALIBRATION.constant - doubt_log_odds
     )
     ranked_hits = [
         _set_score(hits[int(compared_hit.passage_id)], compared_hit, hit_score)
         for compared_hit, hit_score in zip(
-            hits_adjusted_by_base,
-            score_compared_passages(hits_adjusted_by_base, score_calibration),
+            base_adjusted_hits,
+            score_compared_passages(base_adjusted_hits, score_calibration),
             strict=True,
         )
         # What has none of the words is a result only if it is close by meaning.

@@ -150,7 +150,7 @@ class FederationService:
         Raise `RecordNotFound` when it is not there or its base is not served here, and
         `UnrecognizedId` when no base knows ids of that form.
         """
-        base_name = self.find_base_of_id(arguments.id)
+        base_name = self.get_base_name_of_id(arguments.id)
         search_adapter = self._adapters.get(base_name)
         if search_adapter is None:
             raise RecordNotFound(f"{arguments.id} belongs to the base {base_name}, not served here")
@@ -162,7 +162,7 @@ class FederationService:
                 valid_prefixes=self._list_id_forms(),
             ) from error
 
-    def find_base_of_id(self, record_id: str) -> str:
+    def get_base_name_of_id(self, record_id: str) -> str:
         """Return the name of the base that an id belongs to."""
         for base_name, search_adapter in self._adapters.items():
             if search_adapter.recognizes_id(record_id):

@@ -34,7 +34,7 @@ def open_federation(
     embedder: Embedder,
     server_address: str,
     absence_reason_by_base: Mapping[str, str] = {},
-    base_specs: Mapping[str, BaseSpec] = BASES,
+    base_spec_by_name: Mapping[str, BaseSpec] = BASES,
     reranker: Reranker | None = None,
 ) -> KnowledgeBase:
     """Return the desk over open bases.
@@ -43,10 +43,10 @@ def open_federation(
     pages. `absence_reason_by_base` maps bases that could not be opened to the reason.
     """
     federation_service = FederationService(
-        _make_adapters(knowledge_bases, PageLinks(server_address), base_specs),
+        _make_adapters(knowledge_bases, PageLinks(server_address), base_spec_by_name),
         {
             base_spec.id_prefix or "": base_spec.name
-            for base_spec in base_specs.values()
+            for base_spec in base_spec_by_name.values()
             if base_spec.adapter
         },
         embedder,
@@ -88,11 +88,11 @@ def _make_pages(
 def _make_adapters(
     knowledge_bases: Sequence[KnowledgeBase],
     page_links: PageLinks,
-    base_specs: Mapping[str, BaseSpec],
+    base_spec_by_name: Mapping[str, BaseSpec],
 ) -> dict[str, SearchAdapter]:
     adapters_by_base = {}
     for opened_base in knowledge_bases:
-        base_spec = base_specs.get(opened_base.name)
+        base_spec = base_spec_by_name.get(opened_base.name)
         if base_spec and base_spec.adapter:
             adapters_by_base[opened_base.name] = base_spec.adapter(opened_base.service, page_links)
     return adapters_by_base

@@ -177,17 +177,17 @@ def find_passage_rectangles(
 def _find_word_indexes_of_passage(page_words: Sequence[PageWord], passage_text: str) -> set[int]:
     """Return the indexes of the words that hold the passage, whatever its spaces and hyphens."""
     passage_letters = _keep_letters_and_digits("".join(passage_text.split()[:_MAX_PASSAGE_WORDS]))
-    word_indexes_by_letter: list[int] = []
+    word_index_of_each_letter: list[int] = []
     """For each letter of the page, the word that it belongs to."""
     folded_words = [_keep_letters_and_digits(page_word.text) for page_word in page_words]
     for word_index, folded_word in enumerate(folded_words):
-        word_indexes_by_letter += [word_index] * len(folded_word)
+        word_index_of_each_letter += [word_index] * len(folded_word)
     passage_letter_offset = "".join(folded_words).find(passage_letters) if passage_letters else -1
     return (
         set()
         if passage_letter_offset < 0
         else set(
-            word_indexes_by_letter[
+            word_index_of_each_letter[
                 passage_letter_offset : passage_letter_offset + len(passage_letters)
             ]
         )

@@ -251,7 +251,7 @@ class BasePages:
     """The pages of one base, the jobs that its forms begin, and what it adds to common pages."""
 
     pages: Sequence[BasePage]
-    job_handlers: Mapping[str, JobHandler] = field(default_factory=dict)
+    job_handler_by_kind: Mapping[str, JobHandler] = field(default_factory=dict)
     """By the kind of job."""
     build_record_page_extras: Callable[[PageRequest, DeskRecord], Awaitable[RecordPageExtras]] = (
         _make_empty_record_page_extras

@@ -65,7 +65,7 @@ class SampleStep:
     """Whether it waits until the other steps of all bases have ended."""
 
 
-class BaseSample(Protocol):
+class BaseSampleLoader(Protocol):
     """How the sample corpus gets into a base."""
 
     def list_steps(

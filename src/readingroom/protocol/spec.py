@@ -165,7 +165,7 @@ class BaseSpec:
     sample_settings: LazyImport | None = None
     """`(settings) -> context manager`: settings that hold while the sample is used."""
     sample: LazyImport | None = None
-    """A `BaseSample`: how the sample corpus gets into it."""
+    """A `BaseSampleLoader`: how the sample corpus gets into it."""
 
     def needs_folder_lock(self, settings: RoomSettings) -> bool:
         """Return whether one process at a time may open it: not where a database has its data."""

@@ -23,7 +23,7 @@ def ignore_step(step_name: str) -> None:
     """Do nothing at a step. Tests pass a hook that kills the process there instead."""
 
 
-class StoreChanges:
+class StoreChangeCoordinator:
     """The changes of one base; `on_step` is called after every step of each."""
 
     def __init__(self, intents_path: Path, on_step: StepHook = ignore_step) -> None:

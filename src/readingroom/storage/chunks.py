@@ -314,7 +314,7 @@ def _open_chroma_client(chroma_directory: Path | None) -> Any:
     # Of a damaged file Chroma raises an error of any class, from its own clean-up.
     except Exception as error:
         raise StoreUnusable(
-            f"The chunk store in {chroma_directory} cannot be opened: {_find_first_cause(error)}"
+            f"The chunk store in {chroma_directory} cannot be opened: {_get_first_cause(error)}"
         ) from error
 
 
@@ -354,8 +354,8 @@ def _find_embedding_functions(chroma_configuration: Any) -> Iterator[dict[str, A
                 yield from _find_embedding_functions(field_value)
 
 
-def _find_first_cause(error: BaseException) -> BaseException:
-    return _find_first_cause(error.__context__) if error.__context__ else error
+def _get_first_cause(error: BaseException) -> BaseException:
+    return _get_first_cause(error.__context__) if error.__context__ else error
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
-from readingroom.bases.federal.filters import RowFilter, parse_filters
+from readingroom.bases.federal.filters import SqlFilter, parse_filters
 from readingroom.bases.federal.query import aggregates
 from readingroom.bases.federal.query.aggregate_models import Interval
 from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
@@ -308,7 +308,7 @@ def test_a_failure_that_is_no_budget_is_told_as_it_is(world: Path) -> None:
         db.execute("SELECT 1").fetchone()
         broken = Aggregator(db, Budget())
         bills = get_record_table("bills")
-        wrong = RowFilter("no_such_column = 1", (), {})
+        wrong = SqlFilter("no_such_column = 1", (), {})
         with pytest.raises(sqlite3.OperationalError, match="no_such_column"):
             broken.compute_total(Aggregation(bills, wrong))
 
@@ -456,7 +456,7 @@ def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -
                 if group in one.aggregation_plan.group_column_names:
                     total = sum(bucket.value for bucket in found.buckets)  # type: ignore[union-attr]
                     assert total == whole.value  # type: ignore[union-attr]
-            for name, _ in one.aggregation_plan.date_columns:
+            for name, _ in one.aggregation_plan.date_names_and_columns:
                 Aggregator(db, Budget()).compute_series(
                     Aggregation(one, everything, time_field=name, interval="year")
                 )
@@ -468,7 +468,7 @@ def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -
 def test_the_time_limit_holds_for_a_query_that_would_run_for_hours(world: Path) -> None:
     with closing(store.connect(get_database_path(world))) as db:
         bills = get_record_table("bills")
-        endless = RowFilter(
+        endless = SqlFilter(
             """(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
                 SELECT count(*) FROM n) > 0""",
             (),

@@ -197,7 +197,7 @@ def test_a_copy_that_ranks_otherwise_is_refused(
 async def test_counts_and_series(both: tuple[Asked, Asked], resource: str) -> None:
     plan = TABLES_BY_NAME[resource].aggregation_plan
     await compare_tool(both, "count", resource=resource)
-    for time_field, _ in plan.date_columns:
+    for time_field, _ in plan.date_names_and_columns:
         series = {"resource": resource, "time_field": time_field}
         await compare_tool(both, "time_series", interval="month", **series)
         for group in plan.group_names:

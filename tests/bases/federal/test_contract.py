@@ -284,9 +284,9 @@ async def test_18_the_enums_are_those_of_the_plans(world: Path, wire: str) -> No
             assert {each.name for each in one.aggregation_plan.measures} <= _list_enum_values(
                 tools["sum"], "sum_field"
             )
-            assert {name for name, _ in one.aggregation_plan.date_columns} <= _list_enum_values(
-                tools["time_series"], "time_field"
-            )
+            assert {
+                name for name, _ in one.aggregation_plan.date_names_and_columns
+            } <= _list_enum_values(tools["time_series"], "time_field")
 
 
 def _list_enum_values(tool: Any, argument: str) -> set[str]:
@@ -327,13 +327,13 @@ async def test_20_21_dossiers_are_whole_and_lead_on(
                 "get_bill_dossier",
                 {"bill_id": bill["id"]},
                 f"/bills/{bill['id']}",
-                dossiers.BILL_SECTION_READERS,
+                dossiers.READER_BY_BILL_SECTION,
             ),
             (
                 "get_legislator_dossier",
                 {"bioguide_id": member, "congress": 119},
                 f"/legislators/{member}",
-                dossiers.LEGISLATOR_SECTION_READERS,
+                dossiers.READER_BY_MEMBER_SECTION,
             ),
         ):
             told = await say.answer(tool, **arguments)

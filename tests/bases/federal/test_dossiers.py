@@ -24,10 +24,10 @@ from tests.support.federal.base import (
 pytestmark = pytest.mark.anyio
 
 KINDS = (
-    ("bills", "bill", dossiers.BILL_SECTION_READERS),
-    ("legislators", "legislator", dossiers.LEGISLATOR_SECTION_READERS),
-    ("committees", "committee", dossiers.COMMITTEE_SECTION_READERS),
-    ("public-laws", "public_law", dossiers.PUBLIC_LAW_SECTION_READERS),
+    ("bills", "bill", dossiers.READER_BY_BILL_SECTION),
+    ("legislators", "legislator", dossiers.READER_BY_MEMBER_SECTION),
+    ("committees", "committee", dossiers.READER_BY_COMMITTEE_SECTION),
+    ("public-laws", "public_law", dossiers.READER_BY_LAW_SECTION),
 )
 
 WORK = """<committees><item><systemCode>hsag00</systemCode><name>Agriculture Committee</name>
@@ -91,7 +91,7 @@ async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path
         for bill in await read_whole_list(ask, "/bills"):
             id = bill["id"]
             told = await ask.answer("get_bill_dossier", bill_id=id)
-            filled |= {name for name in dossiers.BILL_SECTION_READERS if told[name]["items"]}
+            filled |= {name for name in dossiers.READER_BY_BILL_SECTION if told[name]["items"]}
             cosponsors = await read_whole_list(ask, f"/bills/{id}/cosponsors")
             assert told["cosponsors"]["total"] == len(cosponsors) == bill["cosponsor_count"]
             for section, kind in (("sponsors", "sponsor"), ("cosponsors", "cosponsor")):
@@ -124,7 +124,7 @@ async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path
                         assert item["title"] == link["title"]
                         assert (await ask.answer("fetch", id=item["id"]))["id"] == item["id"]
         # This world's laws and votes are of other Congresses; the real bill below has both.
-        assert {*dossiers.BILL_SECTION_READERS} - filled == {"laws", "votes"}
+        assert {*dossiers.READER_BY_BILL_SECTION} - filled == {"laws", "votes"}
 
 
 @requirement("federal:F", "federal:AC-20")
@@ -136,7 +136,7 @@ async def test_a_members_dossier_counts_bills_and_lists_seats_offices_speeches(w
             id = member["id"]
             told = await ask.answer("get_legislator_dossier", bioguide_id=id, congress=119)
             assert told["congress"] == 119
-            filled |= {name for name in dossiers.LEGISLATOR_SECTION_READERS if told[name]["items"]}
+            filled |= {name for name in dossiers.READER_BY_MEMBER_SECTION if told[name]["items"]}
             sponsored = sum(one["sponsors"][0]["bioguide_id"] == id for one in bills)
             counts = {one["congress"]: one for one in told["bill_counts"]["items"]}
             assert counts.get(119, {"sponsored": 0})["sponsored"] == sponsored
@@ -167,7 +167,7 @@ async def test_a_committees_dossier_lists_its_people_and_its_work(world: Path) -
         for committee in await read_whole_list(ask, "/committees"):
             id = committee["id"]
             told = await ask.answer("get_committee_dossier", committee_id=id)
-            filled |= {name for name in dossiers.COMMITTEE_SECTION_READERS if told[name]["items"]}
+            filled |= {name for name in dossiers.READER_BY_COMMITTEE_SECTION if told[name]["items"]}
             assert {one["id"] for one in told["subcommittees"]["items"]} == set(
                 committee["subcommittees"]
             )
@@ -190,7 +190,7 @@ async def test_a_laws_dossier_has_its_bill_and_the_regulations_that_cite_it(worl
         filled: set[str] = set()
         for law in await read_whole_list(ask, "/public-laws"):
             told = await ask.answer("get_public_law_dossier", id=law["id"])
-            filled |= {name for name in dossiers.PUBLIC_LAW_SECTION_READERS if told[name]["items"]}
+            filled |= {name for name in dossiers.READER_BY_LAW_SECTION if told[name]["items"]}
             for section in ("cfr_sections", "implementing_rules"):
                 for item in told[section]["items"]:
                     linked = await read_whole_list(ask, f"/public-laws/{law['id']}/links")

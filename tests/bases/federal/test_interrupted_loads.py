@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.load import loading, steps
 from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord
 from tests.support.federal.made_records import amendment
@@ -35,14 +35,14 @@ class BrokenOffAmendments:
     """Reads a file of one number as an amendment; the third one breaks the load off."""
 
     format_id = "numbers/1"
-    source_names = ("amendments",)
+    record_source_names = ("amendments",)
     complete_for_columns = None
 
     def __init__(self, break_off: object) -> None:
         self.break_off = break_off
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.name.endswith(".number")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return file_start_reader.name.endswith(".number")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         number = int(raw_file.data)
@@ -57,7 +57,7 @@ def load(
     """Load four files; return the exit code, and what is printed to both outputs."""
     monkeypatch.setattr(loading, "LOADERS", (BrokenOffAmendments(break_off),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 1)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 1})
     files = data.parent / "files"
     files.mkdir(exist_ok=True)
     for number in range(1, 5):

@@ -21,7 +21,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.billstatus import BillStatusLoader
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.formats.parts.xml import EntitiesRefused, parse_xml
-from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
+from readingroom.bases.federal.formats.parts.yaml_files import parse_yaml
 from readingroom.bases.federal.formats.uslm import BillTextLoader
 from readingroom.bases.federal.formats.votes import HouseVoteLoader
 from readingroom.bases.federal.load.completeness import list_failed_files
@@ -244,8 +244,8 @@ def test_entities_are_refused(hostile: bytes) -> None:
 
 def test_aliases_are_refused_and_a_lone_ampersand_is_none() -> None:
     with pytest.raises(ValueError, match="aliases"):
-        load_yaml(b"- &a [x, x]\n- [*a, *a]\n")
-    assert load_yaml(b"- name: R &D\n- 'at &t'\n") == [{"name": "R &D"}, "at &t"]
+        parse_yaml(b"- &a [x, x]\n- [*a, *a]\n")
+    assert parse_yaml(b"- name: R &D\n- 'at &t'\n") == [{"name": "R &D"}, "at &t"]
 
 
 @pytest.mark.parametrize(
@@ -264,13 +264,13 @@ def test_aliases_are_refused_and_a_lone_ampersand_is_none() -> None:
     ],
 )
 def test_yaml_means_what_its_library_says(document: bytes) -> None:
-    assert repr(load_yaml(document)) == repr(yaml.safe_load(document))
+    assert repr(parse_yaml(document)) == repr(yaml.safe_load(document))
 
 
 @pytest.mark.parametrize("document", [b"{", b"*x", b"a: 1\n---\nb: 2\n", b"? [1, 2]\n: x\n"])
 def test_yaml_that_its_library_refuses_is_refused(document: bytes) -> None:
     with pytest.raises(yaml.YAMLError):
-        load_yaml(document)
+        parse_yaml(document)
 
 
 def test_an_external_dtd_is_not_fetched() -> None:
@@ -482,7 +482,7 @@ def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Pat
             raise AssertionError("nothing may be written over a failure that nobody has seen")
         with writer.transaction():
             db.execute("INSERT INTO documents (doc, id, source) VALUES (99, 'pl:1-1', 'x')")
-        writer.wait_for_commit()
+        writer.wait_and_report_undone()
     with closing(store.connect(tmp_path / DATABASE_FILE)) as db:
         assert db.execute("SELECT count(*) FROM chunks").fetchone()[0] == 0
         assert db.execute("SELECT doc FROM documents").fetchone()[0] == 99

@@ -9,7 +9,7 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.cli import _format_summary_lines
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.load import loading, read_ahead, steps
 from readingroom.bases.federal.load.read_ahead import start_parsing
 from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord
@@ -26,11 +26,11 @@ class CountedAmendments:
     """Reads a file of one number as so many amendments."""
 
     format_id = "counted/1"
-    source_names = ("amendments",)
+    record_source_names = ("amendments",)
     complete_for_columns = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.name.endswith(".count")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return file_start_reader.name.endswith(".count")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         first, count = map(int, raw_file.data.split())
@@ -72,7 +72,7 @@ def test_loads_that_begin_together_load_each_file_once(
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (CountedAmendments(),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 2})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 2})
     files = tmp_path / "files"
     files.mkdir()
     for number in range(40):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import build_row_filter
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.filters import build_sql_filter
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.load import completeness, loading, read_ahead
 from readingroom.bases.federal.load.copying import copy_records, count_rows_if_same
 from readingroom.bases.federal.names.resolver import resolve_name
@@ -39,14 +39,14 @@ class MadeRecords:
     """Reads a file of one word as the records that the test has made under that word."""
 
     format_id = "made/1"
-    source_names = ("amendments", "legislators")
+    record_source_names = ("amendments", "legislators")
     complete_for_columns = None
 
     def __init__(self, **records: ParsedRecord) -> None:
         self.records = records
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.name.endswith(".made")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return file_start_reader.name.endswith(".made")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield self.records[raw_file.data.decode()]
@@ -120,7 +120,7 @@ def test_a_field_name_or_title_of_nine_thousand_letters_is_loaded(
             ("subject", "Short"),
         ]
         people = SOURCES_BY_NAME["legislators"]
-        anybody = build_row_filter(people.record_table, {})
+        anybody = build_sql_filter(people.record_table, {})
         found = resolve_name(db, people, f"Ada {WORDS[47]}", anybody)
         assert [match.id for match in found] == ["X000001"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.load import completeness, loading, read_ahead, steps
 from readingroom.bases.federal.schema.columns import list_computed_columns
 from readingroom.bases.federal.schema.entries import FileStamp, ParsedRecord, RecordLink
@@ -30,11 +30,11 @@ class NumberedAmendments:
     """Reads files of numbers, one amendment each; `!` gives the one before it a bad link."""
 
     format_id = "numbered/1"
-    source_names = ("amendments",)
+    record_source_names = ("amendments",)
     complete_for_columns = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return file_start.name.endswith(".numbers")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return file_start_reader.name.endswith(".numbers")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for word in raw_file.data.decode().split():
@@ -50,7 +50,7 @@ def test_a_refused_row_fails_its_file_and_no_other(
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", rows_per_commit)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 1})
     files = tmp_path / "files"
     files.mkdir()
     (files / "a.numbers").write_text(" ".join(map(str, range(20))))
@@ -109,7 +109,7 @@ def test_a_refused_last_file_is_told_too(
 ) -> None:
     monkeypatch.setattr(loading, "LOADERS", (NumberedAmendments(),))
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 1})
     (tmp_path / "only.numbers").write_text(" ".join([*map(str, range(20)), "20!"]))
     summary = loading.load(place, [tmp_path / "only.numbers"], None)
     assert (summary.loaded, summary.failed, summary.records) == (0, 1, 0)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME, Source
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.store import get_database_path
@@ -110,12 +110,12 @@ def test_a_file_of_the_first_release_gets_what_was_added_and_loses_nothing(tmp_p
 
 def explain_plans(path: Path, source: Source, filters: dict[str, Any]) -> Iterator[str]:
     """Yield how SQLite reads the first page of a filtered list, the next, and one undated."""
-    row_filter = build_row_filter(source.record_table, filters)
+    sql_filter = build_sql_filter(source.record_table, filters)
     with closing(store.connect(path)) as db:
         for after in (None, ("2024-01-31", "a"), (None, "a")):
             statements: list[str] = []
             db.set_trace_callback(statements.append)
-            store.list_records(db, source, row_filter, 20, after)
+            store.list_records(db, source, sql_filter, 20, after)
             db.set_trace_callback(None)
             for statement in statements:
                 if not statement.startswith("SELECT id, published_at, record"):

@@ -8,8 +8,8 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.query.sections import (
     compare_versions,
-    find_section,
     format_outline,
+    get_section,
     list_sections,
 )
 from readingroom.bases.federal.store import get_database_path
@@ -39,11 +39,11 @@ SEC. 501. REPORTS. The Secretary shall report.
 def test_a_section_is_the_words_under_its_own_heading_not_its_line_in_the_contents() -> None:
     assert [section.label for section in list_sections(BILL)] == ["1", "2", "501", "501#2"]
     for written in ("2", "Sec. 2", "section 2.", "§ 2"):
-        found = find_section(BILL, written)
+        found = get_section(BILL, written)
         assert BILL[found.start_offset : found.end_offset].strip() == (
             "SEC. 2. FINDINGS. Congress finds that canals are long."
         )
-    assert "REPORTS" in find_section(BILL, "501#2").heading
+    assert "REPORTS" in get_section(BILL, "501#2").heading
     outline = format_outline(BILL).splitlines()
     assert len(outline) == 4
     assert f"[offset {BILL.index('SEC. 501')}]" in outline[2]
@@ -83,8 +83,8 @@ def test_a_short_section_in_capitals_is_no_line_of_the_contents_even_without_a_f
     text = APPROPRIATIONS.format(long="Canals are long. " * 20)
     labels = ["1", "2", "3", "101", "102", "103", "104", "1#2"]
     assert [section.label for section in list_sections(text)] == labels
-    assert find_section(text, "1").start_offset == 0
-    assert "Canals" in text[find_section(text, "3").start_offset :][:60]
+    assert get_section(text, "1").start_offset == 0
+    assert "Canals" in text[get_section(text, "3").start_offset :][:60]
 
 
 OLD_LAW = """AN ACT
@@ -112,7 +112,7 @@ Sec. 3. Repealed.
 
 def test_the_contents_of_an_old_law_are_no_sections_of_it() -> None:
     assert [section.label for section in list_sections(OLD_LAW)] == ["1", "2", "3"]
-    second = find_section(OLD_LAW, "2")
+    second = get_section(OLD_LAW, "2")
     assert "canals are long" in OLD_LAW[second.start_offset : second.end_offset]
 
 
@@ -133,7 +133,7 @@ def test_compiled_laws_have_the_sections_that_their_files_have(official: Path) -
 
 def test_a_section_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(InvalidArguments, match="there are 1, 2, 501, 501#2"):
-        find_section(BILL, "77")
+        get_section(BILL, "77")
 
 
 def test_two_versions_are_compared_section_by_section() -> None:
@@ -164,14 +164,14 @@ SEC. 102. PENALTIES. Who does not negotiate pays.
 
 
 def test_a_section_holds_the_sections_that_it_writes_into_another_law() -> None:
-    whole = find_section(AMENDING, "101")
+    whole = get_section(AMENDING, "101")
     words = AMENDING[whole.start_offset : whole.end_offset]
     assert "shall negotiate" in words and "takes effect at once" in words
     assert "PENALTIES" not in words
     # The bill's own section goes before one of the same number that it quotes.
-    assert find_section(AMENDING, "102").heading.startswith("PENALTIES")
-    assert find_section(AMENDING, "102#2").heading.startswith("NEGOTIATION")
-    quoted = find_section(AMENDING, "1192")
+    assert get_section(AMENDING, "102").heading.startswith("PENALTIES")
+    assert get_section(AMENDING, "102#2").heading.startswith("NEGOTIATION")
+    quoted = get_section(AMENDING, "1192")
     assert "pays" not in AMENDING[quoted.start_offset : quoted.end_offset]
     changed = compare_versions(AMENDING, AMENDING.replace("Each drug", "Every drug"))
     assert changed.count("[-Each-] {+Every+}") == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import doctor, store
-from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.shared_tables import (
     SHARED_SCHEMA_VERSION,
@@ -60,8 +60,8 @@ def _ask_both(places: tuple[FederalPlace, ...], query: Any) -> Any:
 
 
 def _list_ids(db: Any, filters: dict[str, Any], source: Any = AMENDMENTS) -> list[str]:
-    row_filter = build_row_filter(source.record_table, filters)
-    page = store.list_records(db, source, row_filter, 50, None)
+    sql_filter = build_sql_filter(source.record_table, filters)
+    page = store.list_records(db, source, sql_filter, 50, None)
     return [record["id"] for record in page.rows]
 
 
@@ -73,10 +73,10 @@ def test_records_without_a_day_come_last(places: tuple[FederalPlace, ...]) -> No
 
 def test_ids_are_sorted_by_their_bytes(places: tuple[FederalPlace, ...]) -> None:
     """By a language `samdt:119:10` might follow `samdt:119:9`."""
-    row_filter = build_row_filter(AMENDMENTS.record_table, {})
+    sql_filter = build_sql_filter(AMENDMENTS.record_table, {})
 
     def sort(db: Any) -> list[str]:
-        rows = db.execute(f"SELECT id FROM amendments WHERE {row_filter.sql} ORDER BY id")
+        rows = db.execute(f"SELECT id FROM amendments WHERE {sql_filter.sql} ORDER BY id")
         return [row["id"] for row in rows]
 
     ids = _ask_both(places, sort)

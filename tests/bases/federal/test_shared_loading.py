@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.load import steps
 from readingroom.bases.federal.load.loading import load
 from readingroom.bases.federal.load.writer import Writer
@@ -61,7 +61,7 @@ def test_a_row_that_the_database_refuses_takes_its_file_back_and_no_other(
 ) -> None:
     """It refuses it when the file was given to it long ago; those before are committed."""
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 60)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 1})
     with (
         closing(store.connect(place, writing=True)) as db,
         ThreadPoolExecutor(1) as commit_thread,
@@ -76,10 +76,10 @@ def test_a_row_that_the_database_refuses_takes_its_file_back_and_no_other(
             records.append(replace(amendment(50, "Refused too"), links=links))
             writer.put_records(records, FORMAT)
         with pytest.raises(StorageFailed, match="could not be written"):
-            writer.wait_for_commit()
+            writer.wait_and_report_undone()
         with writer.transaction():
             writer.put_records([amendment(2, "After")], FORMAT)
-        writer.wait_for_commit()
+        writer.wait_and_report_undone()
         assert _list_ids(db, "amendments") == ["samdt:119:1", "samdt:119:2"]
         (documents,) = db.execute("SELECT count(*) FROM documents").fetchone()
         assert documents == 2
@@ -134,7 +134,7 @@ def test_a_record_that_is_on_its_way_is_known_to_the_next_file(place: SharedReco
             may_go_on.set()
             records = [amendment(n, "First" if n < 19 else "New title") for n in range(21)]
             assert writer.put_records(records, FORMAT).changed_count == 2
-        writer.commit()
+        writer.commit_and_report_undone()
         assert _count_rows(db, "amendments") == _count_rows(db, "changes") == 40
         titles = db.execute("SELECT record ->> 'title' AS t, count(*) FROM amendments GROUP BY 1")
         assert dict(map(tuple, titles)) == {"First": 19, "Other": 19, "New title": 2}
@@ -173,7 +173,7 @@ def test_only_what_follows_a_file_waits_for_the_disk(
     place: SharedRecords, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "_MIN_COMMIT_ROWS", 5)
-    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS", {"sqlite": 1, "postgres": 1})
+    monkeypatch.setattr(steps, "_MIN_COMMIT_STEPS_BY_ENGINE", {"sqlite": 1, "postgres": 1})
     statements: list[str] = []
     with closing(store.connect(place, writing=True)) as db:
         writer = Writer(db)
@@ -253,8 +253,8 @@ def _list_ids(db: Any, table: str) -> list[str]:
 
 
 def _resolve(db: Any, name: str) -> list[tuple[str, float]]:
-    row_filter = build_row_filter(PEOPLE.record_table, {})
-    return [(match.id, match.score) for match in resolve_name(db, PEOPLE, name, row_filter)]
+    sql_filter = build_sql_filter(PEOPLE.record_table, {})
+    return [(match.id, match.score) for match in resolve_name(db, PEOPLE, name, sql_filter)]
 
 
 def _make_people(seed: int, count: int) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.names.resolver import resolve_name
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.schema.entries import ParsedRecord
@@ -75,12 +75,12 @@ def _ask(place: FederalPlace, chance: random.Random) -> dict[str, Any]:
     amendments, people = SOURCES_BY_NAME["amendments"], SOURCES_BY_NAME["legislators"]
     with closing(store.connect(place)) as db:
         filters = chance.choice(({}, {"congress": 118}, {"congress": (118, 119)}))
-        row_filter = build_row_filter(amendments.record_table, filters)
+        sql_filter = build_sql_filter(amendments.record_table, filters)
         name = chance.choice(_NAMES)
         misspelt = name[:2] + name[3:]
         return {
-            "pages": _read_pages(db, row_filter),
-            "count": store.count_records(db, amendments, row_filter),
+            "pages": _read_pages(db, sql_filter),
+            "count": store.count_records(db, amendments, sql_filter),
             "records": [_read(db, f"samdt:119:{number}") for number in range(12)],
             "words": sorted(
                 round(rank, 3) for _, rank in find_passages(db, chance.choice(WORDS), "", ())
@@ -89,13 +89,13 @@ def _ask(place: FederalPlace, chance: random.Random) -> dict[str, Any]:
                 [
                     (match.id, match.score, match.reasons)
                     for match in resolve_name(
-                        db, people, query, build_row_filter(people.record_table, {})
+                        db, people, query, build_sql_filter(people.record_table, {})
                     )
                 ]
                 for query in (name, misspelt)
             ],
             "current": store.count_records(
-                db, people, build_row_filter(people.record_table, {"current": True})
+                db, people, build_sql_filter(people.record_table, {"current": True})
             ),
             "changes": {
                 source: (tally.new, tally.changed, tally.withdrawn, tally.first)
@@ -109,12 +109,12 @@ def _ask(place: FederalPlace, chance: random.Random) -> dict[str, Any]:
         }
 
 
-def _read_pages(db: Any, row_filter: Any) -> list[list[str]]:
+def _read_pages(db: Any, sql_filter: Any) -> list[list[str]]:
     """All pages of a list, each begun by the cursor of the one before."""
     pages: list[list[str]] = []
     after: Any = None
     while True:
-        page = store.list_records(db, SOURCES_BY_NAME["amendments"], row_filter, 3, after)
+        page = store.list_records(db, SOURCES_BY_NAME["amendments"], sql_filter, 3, after)
         pages.append([record["id"] for record in page.rows])
         after = page.after_key
         if after is None:

@@ -9,7 +9,7 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.formats.parts.pdfs import PdfText
-from readingroom.bases.federal.formats.parts.positions import find_position
+from readingroom.bases.federal.formats.parts.positions import determine_position
 from readingroom.bases.federal.formats.saps import StatementLoader
 from readingroom.bases.federal.schema.entries import FileProblem, FileStamp
 from readingroom.bases.federal.schema.records import Sap
@@ -72,7 +72,7 @@ def test_positions_are_what_a_reader_finds(official: Path) -> None:
     ],
 )
 def test_words_say_the_position_or_it_is_unknown(text: str, position: str) -> None:
-    stated = find_position(text)
+    stated = determine_position(text)
     assert stated.position == position
     assert (stated.evidence_text is None) == (position == "unknown")
     assert not stated.evidence_text or stated.evidence_text in text

@@ -59,7 +59,7 @@ async def test_a_kill_while_an_earlier_kill_is_mended_leaves_nothing_to_repair(
 async def test_a_change_that_is_being_made_is_not_reported_as_interrupted(tmp_path: Path) -> None:
     async with open_library(tmp_path / "policy", **PLAIN) as library:
         await library.add("NPPF")
-        changes = library.service.ingestion._changes
+        changes = library.service.ingestion._change_coordinator
         begun, may_end = anyio.Event(), anyio.Event()
 
         async def change() -> None:

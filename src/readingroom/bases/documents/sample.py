@@ -10,14 +10,14 @@ from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.demo import corpus
 from readingroom.protocol.command import RunCommand
-from readingroom.protocol.sample import BaseSample, SampleStep
+from readingroom.protocol.sample import BaseSampleLoader, SampleStep
 from readingroom.storage.handover import hand_over_file
 
 _TURN_AFTER_OTHER_BASES = 1
 """After the policies: scans take longest, and the first questions are about policies."""
 
 
-class DocumentsSample(BaseSample):
+class DocumentsSampleLoader(BaseSampleLoader):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
@@ -72,4 +72,4 @@ def _make_ingest_step(
     return SampleStep(step_title, load_documents, _TURN_AFTER_OTHER_BASES)
 
 
-SAMPLE = DocumentsSample()
+SAMPLE = DocumentsSampleLoader()

@@ -388,8 +388,8 @@ def _format_summary_lines(
             for file_error in load_summary.errors[:_MAX_NAMED_FILES]
         ),
         *(
-            f"  {incomplete_entry['file']}: {incomplete_entry['problem']}"
-            for incomplete_entry in load_summary.incomplete[:_MAX_NAMED_FILES]
+            f"  {incomplete_file_problem['file']}: {incomplete_file_problem['problem']}"
+            for incomplete_file_problem in load_summary.incomplete[:_MAX_NAMED_FILES]
         ),
         *_format_unnamed_count(
             len(load_summary.incomplete), "things that are missing (`federal status`)"

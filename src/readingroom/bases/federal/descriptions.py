@@ -138,7 +138,7 @@ def _list_sum_field_names(record_table: RecordTable) -> Iterable[str]:
 
 
 def _list_time_field_names(record_table: RecordTable) -> Iterable[str]:
-    return dict(record_table.aggregation_plan.date_columns)
+    return dict(record_table.aggregation_plan.date_names_and_columns)
 
 
 def _describe_time_fields(record_tables: tuple[RecordTable, ...]) -> str:

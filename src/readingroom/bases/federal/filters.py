@@ -50,7 +50,7 @@ class SourceFilters(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class RowFilter:
+class SqlFilter:
     """A condition on the rows of a table in SQL, its values, and the filters it came from."""
 
     sql: str
@@ -85,7 +85,7 @@ def _choose_filter_value_type(table_column: Column) -> Any:
     return VALUE_TYPE_BY_FILTER.get(table_column.name, _TextOrNumber)
 
 
-def parse_filters(record_table: RecordTable, filter_values: Mapping[str, Any] | None) -> RowFilter:
+def parse_filters(record_table: RecordTable, filter_values: Mapping[str, Any] | None) -> SqlFilter:
     """Check the filters that a tool was called with, and return them as SQL.
 
     Raise InvalidArguments for those that the table does not have, or whose value does not fit.
@@ -105,10 +105,10 @@ def parse_filters(record_table: RecordTable, filter_values: Mapping[str, Any] | 
                 for field_problem in InvalidArguments.from_validation_error(error).errors
             ]
         ) from error
-    return build_row_filter(record_table, parsed_filters.model_dump(exclude_none=True))
+    return build_sql_filter(record_table, parsed_filters.model_dump(exclude_none=True))
 
 
-def build_row_filter(record_table: RecordTable, filter_values: Mapping[str, Any]) -> RowFilter:
+def build_sql_filter(record_table: RecordTable, filter_values: Mapping[str, Any]) -> SqlFilter:
     """Return checked filters as SQL; a tuple allows any of its values.
 
     Withdrawn records never pass.
@@ -119,7 +119,7 @@ def build_row_filter(record_table: RecordTable, filter_values: Mapping[str, Any]
         allowed_values = filter_value if isinstance(filter_value, tuple) else (filter_value,)
         sql_conditions.append(_build_condition_sql(record_table, filter_name, len(allowed_values)))
         sql_values += allowed_values
-    return RowFilter(" AND ".join(sql_conditions), tuple(sql_values), dict(filter_values))
+    return SqlFilter(" AND ".join(sql_conditions), tuple(sql_values), dict(filter_values))
 
 
 def _build_condition_sql(record_table: RecordTable, filter_name: str, allowed_count: int) -> str:

@@ -35,9 +35,9 @@ _FILTER_NAME_BY_PART = {
 async def list_source_cards(
     federal_service: Any, record_source: Source, arguments: ListRecords
 ) -> RecordList:
-    row_filter = parse_filters(record_source.record_table, arguments.filters)
+    sql_filter = parse_filters(record_source.record_table, arguments.filters)
     record_page = await federal_service.list_records(
-        record_source, row_filter, arguments.limit, arguments.cursor
+        record_source, sql_filter, arguments.limit, arguments.cursor
     )
     return RecordList(
         source=record_source.name,

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from readingroom.bases.federal.filters import RowFilter, build_row_filter, make_filters_model
+from readingroom.bases.federal.filters import SqlFilter, build_sql_filter, make_filters_model
 from readingroom.bases.federal.models import (
     DEFAULT_MATCH_LIMIT,
     ActionPage,
@@ -132,9 +132,9 @@ class AggregateQuestion(BaseModel):
     def wants_numbers(self) -> bool:
         return self.aggregate is not None or self.bucket_by_time is not None
 
-    def make_row_filter(self, record_table: RecordTable) -> RowFilter:
+    def make_sql_filter(self, record_table: RecordTable) -> SqlFilter:
         filter_names = make_filters_model(record_table).model_fields.keys()
-        return build_row_filter(
+        return build_sql_filter(
             record_table, self.model_dump(include=set(filter_names), exclude_none=True)
         )
 
@@ -144,7 +144,7 @@ class AggregateQuestion(BaseModel):
         """Return what the tools answer to the same question."""
         aggregation = Aggregation(
             record_table,
-            self.make_row_filter(record_table),
+            self.make_sql_filter(record_table),
             self.sum_field,
             self.group_by,
             self.top or 20,
@@ -178,7 +178,7 @@ class ListQuestion(AggregateQuestion):
         if self.wants_numbers:
             return await self.compute_numbers(federal_service, record_source.record_table)
         return await federal_service.list_records(
-            record_source, self.make_row_filter(record_source.record_table), self.limit, self.cursor
+            record_source, self.make_sql_filter(record_source.record_table), self.limit, self.cursor
         )
 
 
@@ -202,10 +202,10 @@ class RegistryQuestion(ListQuestion):
             raise _make_invalid_parameter_error(
                 "q", "names are looked up, not counted: leave it out"
             )
-        row_filter = self.make_row_filter(record_source.record_table)
+        sql_filter = self.make_sql_filter(record_source.record_table)
         match_limit = self.limit if "limit" in self.model_fields_set else DEFAULT_MATCH_LIMIT
         return await federal_service.resolve_name(
-            record_source, self.q, row_filter, match_limit, self.cursor
+            record_source, self.q, sql_filter, match_limit, self.cursor
         )
 
 

@@ -13,10 +13,10 @@ from readingroom.core.settings import RoomSettings
 from readingroom.demo.corpus import write_more_records
 from readingroom.engine.embedding.shared import get_shared_embedder
 from readingroom.protocol.command import RunCommand
-from readingroom.protocol.sample import BaseSample, SampleStep
+from readingroom.protocol.sample import BaseSampleLoader, SampleStep
 
 
-class FederalSample(BaseSample):
+class FederalSampleLoader(BaseSampleLoader):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
@@ -39,4 +39,4 @@ def _embed_sample_passages(settings: RoomSettings, report_progress: ReportProgre
         vectors.embed_passages(db, get_shared_embedder(settings), report_progress)
 
 
-SAMPLE = FederalSample()
+SAMPLE = FederalSampleLoader()

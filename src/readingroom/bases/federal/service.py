@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 
 from readingroom.bases.federal import listing, store
-from readingroom.bases.federal.filters import RowFilter, build_row_filter
+from readingroom.bases.federal.filters import SqlFilter, build_sql_filter
 from readingroom.bases.federal.models import (
     DEFAULT_MATCH_LIMIT,
     ActionPage,
@@ -120,15 +120,15 @@ class FederalService:
     async def list_records(
         self,
         record_source: Source,
-        row_filter: RowFilter,
+        sql_filter: SqlFilter,
         max_results: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
         """List the records of a source, newest first."""
-        list_name = cursors.build_list_name(record_source.name, row_filter.filters)
+        list_name = cursors.build_list_name(record_source.name, sql_filter.filters)
         after_key = cursors.decode(list_name, cursor, (str, type(None)), str)
         return await self.store.query(
-            lambda db: lists.list_records(db, record_source, row_filter, max_results, after_key)
+            lambda db: lists.list_records(db, record_source, sql_filter, max_results, after_key)
         )
 
     async def get_bill(self, record_id: str) -> Bill:
@@ -204,8 +204,8 @@ class FederalService:
         bill_source, amendment_source = SOURCES_BY_NAME["bills"], SOURCES_BY_NAME["amendments"]
         bill_id = await self._get_canonical_id(bill_source, bill_id)
         bill_fields = await self.store.query(lambda db: store.read_record(db, bill_source, bill_id))
-        row_filter = build_row_filter(amendment_source.record_table, {"bill_id": bill_id})
-        amendment_page = await self.list_records(amendment_source, row_filter, max_results, cursor)
+        sql_filter = build_sql_filter(amendment_source.record_table, {"bill_id": bill_id})
+        amendment_page = await self.list_records(amendment_source, sql_filter, max_results, cursor)
         missing_status_note = lists.describe_missing_status(bill_fields) or amendment_page.note
         return amendment_page.model_copy(update={"note": missing_status_note})
 
@@ -328,19 +328,19 @@ class FederalService:
         self,
         record_source: Source,
         query_text: str,
-        row_filter: RowFilter,
+        sql_filter: SqlFilter,
         max_results: int = DEFAULT_MATCH_LIMIT,
         cursor: str | None = None,
     ) -> Resolved:
         """Return the records of a registry that a name may mean, the likeliest first."""
-        list_name = lists.build_match_list_name(record_source, query_text, row_filter.filters)
+        list_name = lists.build_match_list_name(record_source, query_text, sql_filter.filters)
         (start_index,) = cursors.decode(list_name, cursor, int) or (0,)
         page_slice = slice(start_index, start_index + max_results)
 
         def find_matches(db: Database) -> Resolved:
             with db.begin_consistent_read():
                 stored_filter = filter_values.resolve_filters(
-                    db, record_source.record_table, row_filter
+                    db, record_source.record_table, sql_filter
                 )
                 name_matches = resolver.resolve_name(db, record_source, query_text, stored_filter)
                 loaded_up_to = store.read_progress(db, record_source).loaded_up_to
@@ -360,7 +360,7 @@ class FederalService:
                 source=record_source.name,
                 loaded_up_to=loaded_up_to,
                 filters_read=filter_values.find_reinterpreted_values(
-                    row_filter.filters, stored_filter.filters
+                    sql_filter.filters, stored_filter.filters
                 ),
                 note=gaps.describe_name_gaps(db, query_text, name_matches),
                 **lists.build_next_names_page_fields(list_name, page_slice, len(name_matches)),
@@ -372,7 +372,7 @@ class FederalService:
 
     async def build_bill_dossier(self, record_id: str) -> BillDossier:
         bill_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["bills"], record_id, None, dossiers.BILL_SECTION_READERS
+            SOURCES_BY_NAME["bills"], record_id, None, dossiers.READER_BY_BILL_SECTION
         )
         return BillDossier(bill=Bill.model_validate(bill_fields), **sections)
 
@@ -380,7 +380,7 @@ class FederalService:
         self, record_id: str, congress: int | None
     ) -> LegislatorDossier:
         member_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["legislators"], record_id, congress, dossiers.LEGISLATOR_SECTION_READERS
+            SOURCES_BY_NAME["legislators"], record_id, congress, dossiers.READER_BY_MEMBER_SECTION
         )
         return LegislatorDossier(
             legislator=Legislator.model_validate(member_fields), congress=congress, **sections
@@ -390,7 +390,7 @@ class FederalService:
         self, record_id: str, congress: int | None
     ) -> CommitteeDossier:
         committee_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["committees"], record_id, congress, dossiers.COMMITTEE_SECTION_READERS
+            SOURCES_BY_NAME["committees"], record_id, congress, dossiers.READER_BY_COMMITTEE_SECTION
         )
         return CommitteeDossier(
             committee=Committee.model_validate(committee_fields), congress=congress, **sections
@@ -398,7 +398,7 @@ class FederalService:
 
     async def build_public_law_dossier(self, record_id: str) -> PublicLawDossier:
         law_fields, sections = await self._read_record_and_sections(
-            SOURCES_BY_NAME["public_laws"], record_id, None, dossiers.PUBLIC_LAW_SECTION_READERS
+            SOURCES_BY_NAME["public_laws"], record_id, None, dossiers.READER_BY_LAW_SECTION
         )
         return PublicLawDossier(public_law=Law.model_validate(law_fields), **sections)
 

@@ -11,7 +11,7 @@ import anyio.to_thread
 from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.errors import RecordGone
-from readingroom.bases.federal.filters import RowFilter
+from readingroom.bases.federal.filters import SqlFilter
 from readingroom.bases.federal.schema.shared_tables import FederalPlace as FederalPlace
 from readingroom.bases.federal.schema.shared_tables import SharedRecords as SharedRecords
 from readingroom.bases.federal.schema.shared_tables import ensure_shared_schema
@@ -217,19 +217,19 @@ def read_record_json(db: Database, record_source: Source, record_id: str) -> str
 def list_records(
     db: Database,
     record_source: Source,
-    row_filter: RowFilter,
+    sql_filter: SqlFilter,
     max_results: int,
     after_key: Sequence[Any] | None,
 ) -> RowPage:
     """Return a page of a source's active records, newest first, those without a date last."""
     record_rows: list[Row] = []
-    index_hint_sql = _choose_index(db, record_source, row_filter)
+    index_hint_sql = _choose_index(db, record_source, sql_filter)
     for sql_condition, sql_values in _list_conditions_after(after_key):
         record_rows += db.execute(
             f"""SELECT id, published_at, record FROM {record_source.name} {index_hint_sql}
-                WHERE {row_filter.sql}{sql_condition}
+                WHERE {sql_filter.sql}{sql_condition}
                 ORDER BY {NEWEST_FIRST_ORDER_SQL} LIMIT ?""",
-            (*row_filter.values, *sql_values, max_results + 1 - len(record_rows)),
+            (*sql_filter.values, *sql_values, max_results + 1 - len(record_rows)),
         )
         if len(record_rows) > max_results:
             break
@@ -242,7 +242,7 @@ def list_records(
     return RowPage(listed_records, (last_row["published_at"], last_row["id"]) if last_row else None)
 
 
-def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) -> str:
+def _choose_index(db: Database, record_source: Source, sql_filter: SqlFilter) -> str:
     """Return the clause that names the index to read: the one of the rarest value.
 
     Every column's index ends in the order of lists, so to SQLite all of them look alike. It might
@@ -251,7 +251,7 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
     indexed_filter_columns = [
         column_name
         for column_name in record_source.record_table.indexed_column_names
-        if column_name in row_filter.filters
+        if column_name in sql_filter.filters
     ]
     if len(indexed_filter_columns) < 2 or not db.dialect.index_hint_sql:
         return ""
@@ -260,7 +260,7 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
             db,
             record_source.name,
             column_name,
-            row_filter.filters[column_name],
+            sql_filter.filters[column_name],
             _MAX_COUNTED_RECORDS,
         )
         for column_name in indexed_filter_columns
@@ -310,10 +310,10 @@ def _list_conditions_after(after_key: Sequence[Any] | None) -> list[tuple[str, t
     ]
 
 
-def count_records(db: Database, record_source: Source, row_filter: RowFilter) -> int:
+def count_records(db: Database, record_source: Source, sql_filter: SqlFilter) -> int:
     """Return how many records of a source pass a filter."""
     count_row = db.execute(
-        f"SELECT count(*) FROM {record_source.name} WHERE {row_filter.sql}", row_filter.values
+        f"SELECT count(*) FROM {record_source.name} WHERE {sql_filter.sql}", sql_filter.values
     ).fetchone()
     return int(count_row[0])
 

@@ -318,11 +318,11 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
         use `search`.
         """
         record_source = get_registry(arguments.entity_type)
-        row_filter = parse_filters(record_source.record_table, arguments.filters)
+        sql_filter = parse_filters(record_source.record_table, arguments.filters)
 
         async def resolve_up_to(max_results: int) -> Resolved:
             resolved_page = await federal_service.resolve_name(
-                record_source, arguments.query, row_filter, max_results, arguments.cursor
+                record_source, arguments.query, sql_filter, max_results, arguments.cursor
             )
             if record_source.name != "bills":
                 return resolved_page
@@ -352,17 +352,17 @@ def _make_name_tool(federal_service: FederalService) -> Tool:
 def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
     async def count(arguments: Count, tool_context: ToolContext) -> Total | Buckets:
         record_table = get_record_table(arguments.resource)
-        row_filter = parse_filters(record_table, arguments.filters)
+        sql_filter = parse_filters(record_table, arguments.filters)
         return await federal_service.compute_aggregate(
-            Aggregation(record_table, row_filter, group_by=arguments.group_by, top=arguments.top)
+            Aggregation(record_table, sql_filter, group_by=arguments.group_by, top=arguments.top)
         )
 
     async def sum(arguments: Sum, tool_context: ToolContext) -> Total | Buckets:
         record_table = get_record_table(arguments.resource)
-        row_filter = parse_filters(record_table, arguments.filters)
+        sql_filter = parse_filters(record_table, arguments.filters)
         return await federal_service.compute_aggregate(
             Aggregation(
-                record_table, row_filter, arguments.sum_field, arguments.group_by, top=arguments.top
+                record_table, sql_filter, arguments.sum_field, arguments.group_by, top=arguments.top
             )
         )
 

@@ -15,7 +15,7 @@ from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import RoomSettings
 from readingroom.demo.govuk import GovukEmulator, make_sample_content_items, serve_on_loopback
 from readingroom.protocol.command import RunCommand
-from readingroom.protocol.sample import BaseSample, SampleStep
+from readingroom.protocol.sample import BaseSampleLoader, SampleStep
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def replace_settings(settings: RoomSettings) -> Iterator[Mapping[str, Any]]:
         yield {"govuk_base_url": emulator_url}
 
 
-class GuidanceSample(BaseSample):
+class GuidanceSampleLoader(BaseSampleLoader):
     """The offline copy, so that searches over all bases find passages and not only pages."""
 
     def list_steps(
@@ -42,4 +42,4 @@ def _sync_offline_copy(settings: RoomSettings, report_progress: ReportProgressSy
     anyio.run(synchronize_library, cast(GuidanceSettings, settings), False, no_progress)
 
 
-SAMPLE = GuidanceSample()
+SAMPLE = GuidanceSampleLoader()

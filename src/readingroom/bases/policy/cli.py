@@ -488,7 +488,7 @@ def _build_new_revision(
     first_day_text: str,
     last_day_text: str | None,
     revision_notes: str | None,
-    plan_stage: str | None,
+    draft_plan_stage: str | None,
 ) -> NewRevision:
     return build_model(
         NewRevision,
@@ -496,5 +496,5 @@ def _build_new_revision(
         effective_from=parse_day(first_day_text),
         effective_to=parse_day(last_day_text) if last_day_text else None,
         notes=revision_notes,
-        stage=plan_stage,
+        stage=draft_plan_stage,
     )

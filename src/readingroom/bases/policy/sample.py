@@ -11,10 +11,10 @@ from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.demo import corpus
 from readingroom.protocol.command import RunCommand
-from readingroom.protocol.sample import BaseSample, SampleStep
+from readingroom.protocol.sample import BaseSampleLoader, SampleStep
 
 
-class PolicySample(BaseSample):
+class PolicySampleLoader(BaseSampleLoader):
     def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run_command: RunCommand
     ) -> Iterator[SampleStep]:
@@ -38,4 +38,4 @@ def _import_policy(
     run_command(ImportPolicies(policies=imported_policies), settings)
 
 
-SAMPLE = PolicySample()
+SAMPLE = PolicySampleLoader()

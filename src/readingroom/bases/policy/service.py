@@ -195,7 +195,7 @@ class PolicyService:
             in_force_today=policy_as_of_today.revision == revision,
             citation=passages.cite_section(revision, section_ref, section_chunks, page_numbers),
             id=format_section_id(arguments.source, revision.revision_id, section_ref),
-            section_title=passages.find_section_title(section_chunks, section_ref),
+            section_title=passages.get_section_title(section_chunks, section_ref),
             passage_kind=section_chunks[0].passage_kind,
             printed_pages=joining.list_printed_page_labels(section_chunks, page_numbers),
             stage=revision.stage,

@@ -76,12 +76,12 @@ class EncoderGraph:
 
     def _add_all_nodes(self) -> int:
         """Add all nodes from the tokens to the output, and return how many numbers that has."""
-        input_tensor_name = self._add_embeddings()
+        hidden_tensor_name = self._add_embeddings()
         for layer_number in range(self.config["num_hidden_layers"]):
-            input_tensor_name = self._add_layer(
-                input_tensor_name, input_tensor_name, f"encoder.layer.{layer_number}"
+            hidden_tensor_name = self._add_layer(
+                hidden_tensor_name, hidden_tensor_name, f"encoder.layer.{layer_number}"
             )
-        self._add_pooling(input_tensor_name)
+        self._add_pooling(hidden_tensor_name)
         return int(self.config["hidden_size"])
 
     def _add_embeddings(self) -> str:
@@ -108,17 +108,17 @@ class EncoderGraph:
         projected_tensor_name = self._add_linear(
             attention_tensor_name, f"{layer_prefix}.attention.output.dense"
         )
-        input_tensor_name = self._add_residual(
+        attended_tensor_name = self._add_residual(
             projected_tensor_name, wanted_tokens_name, f"{layer_prefix}.attention.output.LayerNorm"
         )
         widened_tensor_name = self._add_node(
             "Gelu",
-            [self._add_linear(input_tensor_name, f"{layer_prefix}.intermediate.dense")],
+            [self._add_linear(attended_tensor_name, f"{layer_prefix}.intermediate.dense")],
             f"{layer_prefix}.activated",
         )
         narrowed_tensor_name = self._add_linear(widened_tensor_name, f"{layer_prefix}.output.dense")
         return self._add_residual(
-            narrowed_tensor_name, input_tensor_name, f"{layer_prefix}.output.LayerNorm"
+            narrowed_tensor_name, attended_tensor_name, f"{layer_prefix}.output.LayerNorm"
         )
 
     def _add_attention(
@@ -143,11 +143,11 @@ class EncoderGraph:
         )
 
     def _add_residual(
-        self, input_tensor_name: str, residual_tensor_name: str, weight_prefix: str
+        self, sublayer_output_name: str, sublayer_input_name: str, weight_prefix: str
     ) -> str:
         return self._add_normalisation(
             self._add_node(
-                "Add", [input_tensor_name, residual_tensor_name], f"{weight_prefix}.sum"
+                "Add", [sublayer_output_name, sublayer_input_name], f"{weight_prefix}.sum"
             ),
             weight_prefix,
         )

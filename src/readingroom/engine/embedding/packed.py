@@ -93,11 +93,13 @@ class PackedEncoder:
         self._epsilon = float(model_config["layer_norm_eps"])
         self._head_count = int(model_config["num_attention_heads"])
         self.dimensions = int(model_config["hidden_size"])
-        self._word_embeddings = self._load_weights("embeddings.word_embeddings.weight")
+        self._word_embeddings = self._make_weight_tensor("embeddings.word_embeddings.weight")
         # Every text is of the first token type, so its embedding can be added to the positions'.
-        first_type_embedding = self._load_weights("embeddings.token_type_embeddings.weight")[0]
+        first_type_embedding = self._make_weight_tensor("embeddings.token_type_embeddings.weight")[
+            0
+        ]
         self._position_embeddings = (
-            self._load_weights("embeddings.position_embeddings.weight") + first_type_embedding
+            self._make_weight_tensor("embeddings.position_embeddings.weight") + first_type_embedding
         )
         self._normalise_embeddings = self._build_normalisation("embeddings.LayerNorm")
         self._layers = [
@@ -182,25 +184,27 @@ class PackedEncoder:
             return host_tensor
         return host_tensor.pin_memory().to(self.device, non_blocking=True)
 
-    def _load_weights(self, *weight_names: str) -> Tensor:
+    def _make_weight_tensor(self, *weight_names: str) -> Tensor:
         joined_weights = np.concatenate(
             [self._weights[weight_name] for weight_name in weight_names]
         )
         return torch.from_numpy(joined_weights).to(self.device, self._dtype)
 
     def _build_linear(self, *weight_prefixes: str) -> _Linear:
-        weight = self._load_weights(
+        weight = self._make_weight_tensor(
             *(f"{weight_prefix}.weight" for weight_prefix in weight_prefixes)
         )
         return _Linear(
             weight,
-            self._load_weights(*(f"{weight_prefix}.bias" for weight_prefix in weight_prefixes)),
+            self._make_weight_tensor(
+                *(f"{weight_prefix}.bias" for weight_prefix in weight_prefixes)
+            ),
         )
 
     def _build_normalisation(self, weight_prefix: str) -> _Normalisation:
         weight, bias = (
-            self._load_weights(f"{weight_prefix}.weight"),
-            self._load_weights(f"{weight_prefix}.bias"),
+            self._make_weight_tensor(f"{weight_prefix}.weight"),
+            self._make_weight_tensor(f"{weight_prefix}.bias"),
         )
         return _Normalisation(weight, bias, self._epsilon)
 

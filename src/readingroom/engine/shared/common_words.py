@@ -81,12 +81,12 @@ class CommonWords:
         if postings and (stem_postings := self._postings_by_stem.get(stem)) is not None:
             stem_postings.append_postings(postings)
 
-    def take_postings(self, stem_count: int) -> Iterator[tuple[str, StemPostings]]:
+    def pop_stems_with_postings(self, max_stem_count: int) -> Iterator[tuple[str, StemPostings]]:
         """Yield some stems that were not taken yet; `is_complete` is set with the last ones.
 
         Whoever takes them after `mark_all_chunks_added` adds to them what is written from now on.
         """
-        for stem in list(self._postings_by_stem)[:stem_count]:
+        for stem in list(self._postings_by_stem)[:max_stem_count]:
             stem_postings = self._postings_by_stem.pop(stem)
             stem_postings.sort_rows()
             yield stem, stem_postings

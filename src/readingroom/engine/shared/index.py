@@ -109,8 +109,8 @@ class SharedIndex(CollectionIndex):
 
     def _read_chunks(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, Metadata]]:
         chunks = self.collection.read_chunks(chunk_ids)
-        chunk_contents = zip(chunks.texts, chunks.metadatas, strict=True)
-        return dict(zip(chunks.ids, chunk_contents, strict=True))
+        texts_and_metadatas = zip(chunks.texts, chunks.metadatas, strict=True)
+        return dict(zip(chunks.ids, texts_and_metadatas, strict=True))
 
     def get_vector_index(self) -> SharedVectors:
         """Return what finds chunks by meaning."""

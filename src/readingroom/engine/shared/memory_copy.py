@@ -293,7 +293,7 @@ class MemoryCopy:
         self, vector_index: VectorIndex, copied_words: _CopiedWords, common_words: CommonWords
     ) -> None:
         if common_words.has_all_chunks:
-            for stem, stem_postings in common_words.take_postings(_STEMS_PER_TURN):
+            for stem, stem_postings in common_words.pop_stems_with_postings(_STEMS_PER_TURN):
                 if copied_words.postings_by_stem.get(stem) is None:
                     copied_words.postings_by_stem.put(stem, stem_postings)
             return

@@ -94,9 +94,11 @@ class SharedWords(SharedSearchParts):
                 conditions,
                 k,
             )
-        return self._rank_candidates(ranked_stems, average_token_count, conditions, k, cost_per_row)
+        return self._search_by_rarest_stems(
+            ranked_stems, average_token_count, conditions, k, cost_per_row
+        )
 
-    def _rank_candidates(
+    def _search_by_rarest_stems(
         self,
         ranked_stems: Sequence[_RankedStem],
         average_token_count: float,
@@ -155,7 +157,9 @@ class SharedWords(SharedSearchParts):
             )
             for stem, stem_chunk_count in chunk_count_by_stem.items()
         ]
-        return sorted(ranked_stems, key=lambda stem: (stem.chunk_count, stem.stem))
+        return sorted(
+            ranked_stems, key=lambda ranked_stem: (ranked_stem.chunk_count, ranked_stem.stem)
+        )
 
     def _rank_chunks(
         self,

@@ -48,7 +48,7 @@ _RIGHT_COUNT_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15}
 """How many rights an ABI knows, counted from the lowest bit; later ones know all sixteen."""
 
 
-def find_landlock_abi() -> int:
+def read_landlock_abi() -> int:
     """Return the version of Landlock that this kernel offers; 0 when it offers none."""
     if sys.platform != "linux":  # the numbers above mean other calls elsewhere
         return 0

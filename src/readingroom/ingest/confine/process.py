@@ -50,7 +50,7 @@ def confine_process(confinement: Confinement) -> None:
     # Without it the kernel takes Landlock's rules and seccomp's filters from root alone.
     _call_prctl(_SET_NO_NEW_PRIVILEGES_OPTION, 1)
     _drop_capabilities()
-    landlock_abi = landlock.find_landlock_abi()
+    landlock_abi = landlock.read_landlock_abi()
     if landlock_abi:
         landlock.restrict_file_access(
             confinement.readable_paths, confinement.writable_paths, landlock_abi
@@ -61,7 +61,7 @@ def confine_process(confinement: Confinement) -> None:
 
 def describe_confinement_gaps() -> str | None:
     """Return what this system cannot keep from a process that reads documents; None: nothing."""
-    landlock_abi = landlock.find_landlock_abi()
+    landlock_abi = landlock.read_landlock_abi()
     confinement_gaps = []
     if landlock_abi == 0:
         confinement_gaps.append("files (this needs Landlock, Linux 5.13 or later)")

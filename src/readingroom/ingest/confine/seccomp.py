@@ -40,7 +40,7 @@ _ARCHITECTURES_BY_MACHINE = {
 
 _MISSING_CALL_NUMBER = -1
 # Name: number on x86_64, number on aarch64.
-_REFUSED_CALL_NUMBERS = {
+_REFUSED_NUMBERS_BY_CALL = {
     # Networks, and sockets of this machine. With io_uring a socket can be made without the calls.
     "socket": (41, 198),
     "socketpair": (53, 199),
@@ -111,7 +111,7 @@ _REFUSED_CALL_NUMBERS = {
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
 }
-_SIGNAL_CALL_NUMBERS = {
+_SIGNAL_NUMBERS_BY_CALL = {
     "tkill": (200, 130),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
@@ -192,7 +192,9 @@ def _iterate_filter_instructions(
     yield _make_instruction(_LOAD_WORD_OPERATION_CODE, _CALL_NUMBER_OFFSET)
     yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL_CODE, _X32_CALL_NUMBER_BIT, skip_if_false=1)
     yield _make_instruction(_RETURN_OPERATION_CODE, _KILL_ACTION)
-    refused_call_numbers = _REFUSED_CALL_NUMBERS | (_SIGNAL_CALL_NUMBERS if refuses_signals else {})
+    refused_call_numbers = _REFUSED_NUMBERS_BY_CALL | (
+        _SIGNAL_NUMBERS_BY_CALL if refuses_signals else {}
+    )
     for call_numbers in refused_call_numbers.values():
         if call_numbers[call_number_index] != _MISSING_CALL_NUMBER:
             yield _make_instruction(

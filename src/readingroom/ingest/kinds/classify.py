@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from readingroom.ingest.document import Classification
-from readingroom.ingest.kinds.content import find_kind_by_content, is_drawing_page
+from readingroom.ingest.kinds.content import determine_kind_by_content, is_drawing_page
 from readingroom.ingest.kinds.names import (
     DRAWING_TYPES,
     find_kind_by_name,
@@ -21,19 +21,19 @@ def classify_document(
 
     A file that could not be read has no pages, so its name has to do.
     """
-    type_by_name = find_type_by_name(file_name)
-    kind_by_name = find_kind_by_name(file_name)
-    if kind_by_name is not None and type_by_name in (None, _get_type_of_kind(kind_by_name)):
-        return Classification(_get_type_of_kind(kind_by_name), "filename", "high", kind_by_name)
-    kind_by_content = find_kind_by_content(raw_pages, document_text)
+    type_from_name = find_type_by_name(file_name)
+    kind_from_name = find_kind_by_name(file_name)
+    if kind_from_name is not None and type_from_name in (None, _get_type_of_kind(kind_from_name)):
+        return Classification(_get_type_of_kind(kind_from_name), "filename", "high", kind_from_name)
+    kind_from_content = determine_kind_by_content(raw_pages, document_text)
     # A name that tells the contract's type is followed; its kind must be one of that type.
-    if type_by_name is not None:
-        is_kind_of_type = _get_type_of_kind(kind_by_content) == type_by_name
-        kind_of_named_type = kind_by_content if is_kind_of_type else type_by_name
-        return Classification(type_by_name, "filename", "high", kind_of_named_type)
-    if kind_by_content != OTHER_KIND:
+    if type_from_name is not None:
+        is_kind_of_type = _get_type_of_kind(kind_from_content) == type_from_name
+        kind_of_named_type = kind_from_content if is_kind_of_type else type_from_name
+        return Classification(type_from_name, "filename", "high", kind_of_named_type)
+    if kind_from_content != OTHER_KIND:
         return Classification(
-            _get_type_of_kind(kind_by_content), "content", "medium", kind_by_content
+            _get_type_of_kind(kind_from_content), "content", "medium", kind_from_content
         )
     return Classification(OTHER_KIND, "fallback", "low", OTHER_KIND)
 

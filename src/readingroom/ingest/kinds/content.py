@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from readingroom.ingest.kinds.subjects import find_kind_by_subject
 from readingroom.ingest.kinds.titles import (
-    DRAWING_TITLE_REGEXES_BY_KIND,
+    KINDS_AND_DRAWING_REGEXES,
+    KINDS_AND_TITLE_REGEXES,
     OTHER_KIND,
-    TITLE_REGEXES_BY_KIND,
     TYPE_BY_KIND,
     make_words_text,
 )
@@ -83,7 +83,7 @@ _MAX_TITLE_LINE_CHARS = 140
 _MIN_LARGE_LETTER_RATIO = 1.15
 
 # What only such a document says, wherever its title is; the first that matches wins.
-_DEFINING_PHRASE_REGEXES_BY_KIND: tuple[tuple[str, str], ...] = (
+_KINDS_AND_PHRASE_REGEXES: tuple[tuple[str, str], ...] = (
     ("cil_form", r"community infrastructure levy.{0,80}\b(?:form|regulations)"),
     ("planning_obligation", r"\b(?:deed|covenants?|undertaking)\b.{0,300}\bsection 106\b"),
     ("planning_obligation", r"\bsection 106\b.{0,300}\b(?:deed|covenants?|recitals|whereas)\b"),
@@ -160,7 +160,7 @@ _PLANT_NAME_REGEX = (
 )
 _COMPASS_DIRECTION_REGEX = r"\b(?:north|south|east|west)\b"
 # Labels of these that tell what is drawn where no title does, each counted once.
-_LABEL_REGEXES_BY_KIND = (
+_KINDS_AND_LABEL_REGEXES = (
     ("floor_plan", _ROOM_NAME_REGEX),
     ("landscape_plan", _PLANT_NAME_REGEX),
     ("elevation", _COMPASS_DIRECTION_REGEX),
@@ -168,7 +168,7 @@ _LABEL_REGEXES_BY_KIND = (
 _MIN_DRAWING_LABELS = 3
 _MAP_MAKER_REGEX = r"\b(?:crown copyright|ordnance survey|os (?:mastermap|licen[cs]e))\b"
 # Without a title, the scale tells the two maps that every application has.
-_SCALE_REGEXES_BY_MAP_KIND = (
+_MAP_KINDS_AND_SCALE_REGEXES = (
     ("location_plan", r"\b1 (?:1250|2500)\b"),
     ("block_plan", r"\b1 (?:200|500)\b"),
 )
@@ -195,11 +195,11 @@ def is_drawing_page(raw_page: RawPage) -> bool:
     return raw_page.drawn_line_count >= _MIN_LINES_WITHOUT_TITLE_BLOCK
 
 
-def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> str:
+def determine_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> str:
     """Return the kind of a document by its first page, else by its words; `other` by neither."""
     first_page = next((raw_page for raw_page in raw_pages if raw_page.lines), None)
     if first_page is not None and is_drawing_page(first_page):
-        return _find_drawing_kind(first_page.lines)
+        return _determine_drawing_kind(first_page.lines)
     return (
         (_find_kind_by_title(first_page.lines) if first_page is not None else None)
         or _find_kind_by_defining_phrase(document_text)
@@ -209,22 +209,22 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
     )
 
 
-def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
+def _determine_drawing_kind(page_lines: Sequence[Line]) -> str:
     """Return what is drawn: by the largest letters that say so, else by the labels on it."""
     for page_line in sorted(page_lines, key=lambda page_line: -page_line.letter_height):
         line_words_text = make_words_text(page_line.text[:_MAX_TITLE_LINE_CHARS])
-        for document_kind, title_regex in DRAWING_TITLE_REGEXES_BY_KIND:
+        for document_kind, title_regex in KINDS_AND_DRAWING_REGEXES:
             if re.search(title_regex, line_words_text):
                 return document_kind
     page_words_text = make_words_text(" ".join(page_line.text for page_line in page_lines))
-    for labelled_kind, label_regex in _LABEL_REGEXES_BY_KIND:
+    for labelled_kind, label_regex in _KINDS_AND_LABEL_REGEXES:
         different_labels = {
             label_match[0] for label_match in re.finditer(label_regex, page_words_text)
         }
         if len(different_labels) >= _MIN_DRAWING_LABELS:
             return labelled_kind
     if re.search(_MAP_MAKER_REGEX, page_words_text):
-        for map_kind, scale_regex in _SCALE_REGEXES_BY_MAP_KIND:
+        for map_kind, scale_regex in _MAP_KINDS_AND_SCALE_REGEXES:
             if re.search(scale_regex, page_words_text):
                 return map_kind
     return OTHER_KIND
@@ -245,7 +245,7 @@ def _find_kind_by_title(page_lines: Sequence[Line]) -> str | None:
     large_words_text = make_words_text(
         " ".join(page_line.text for page_line in large_lines)[: 4 * _MAX_TITLE_LINE_CHARS]
     )
-    for document_kind, title_regex in TITLE_REGEXES_BY_KIND:
+    for document_kind, title_regex in KINDS_AND_TITLE_REGEXES:
         if re.search(title_regex, large_words_text):
             return document_kind
     for page_line in first_lines:
@@ -258,7 +258,7 @@ def _find_kind_by_title(page_lines: Sequence[Line]) -> str | None:
             0
         ].islower():  # the middle of a sentence: "we have no / objection to make"
             continue
-        for document_kind, title_regex in TITLE_REGEXES_BY_KIND:
+        for document_kind, title_regex in KINDS_AND_TITLE_REGEXES:
             if re.match(title_regex, line_words_text) or (
                 len(line_words_text.split()) <= 8 and re.search(title_regex, line_words_text)
             ):
@@ -272,7 +272,7 @@ def _find_kind_by_defining_phrase(document_text: str) -> str | None:
     return next(
         (
             document_kind
-            for document_kind, phrase_regex in _DEFINING_PHRASE_REGEXES_BY_KIND
+            for document_kind, phrase_regex in _KINDS_AND_PHRASE_REGEXES
             if re.search(phrase_regex, opening_text, flags=re.DOTALL)
         ),
         None,

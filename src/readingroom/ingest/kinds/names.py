@@ -3,11 +3,11 @@
 import re
 from pathlib import PurePath
 
-from readingroom.ingest.kinds.titles import DRAWING_TITLE_REGEXES_BY_KIND, TITLE_REGEXES_BY_KIND
+from readingroom.ingest.kinds.titles import KINDS_AND_DRAWING_REGEXES, KINDS_AND_TITLE_REGEXES
 
 # Patterns match whole words of the name, in which anything but letters and digits is a space.
 # The first type that matches wins, so the subject of a report comes before what it mentions.
-_NAME_REGEXES_BY_TYPE: tuple[tuple[str, tuple[str, ...]], ...] = (
+_TYPES_AND_NAME_REGEXES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "environmental_statement",
         (
@@ -134,16 +134,16 @@ _RENDERING_FILE_NAME_PATTERN = re.compile(
 )
 DRAWING_TYPES = frozenset(("site_plan", "floor_plan", "elevation"))
 
-_NAME_REGEX_BY_TYPE = tuple(
+_TYPES_AND_JOINED_REGEXES = tuple(
     (document_type, rf"\b(?:{'|'.join(name_regexes)})\b")
-    for document_type, name_regexes in _NAME_REGEXES_BY_TYPE
+    for document_type, name_regexes in _TYPES_AND_NAME_REGEXES
 )
 
 
 def find_type_by_name(file_name: str) -> str | None:
     """Return the type that a file's name tells, or None."""
     name_words_text = _make_words_of_name(file_name)
-    for document_type, name_regex in _NAME_REGEX_BY_TYPE:
+    for document_type, name_regex in _TYPES_AND_JOINED_REGEXES:
         if re.search(name_regex, name_words_text):
             return document_type
     return None
@@ -155,14 +155,14 @@ def find_kind_by_name(file_name: str) -> str | None:
     if find_type_by_name(file_name) in DRAWING_TYPES:
         drawing_kinds = (
             drawing_kind
-            for drawing_kind, title_regex in DRAWING_TITLE_REGEXES_BY_KIND
+            for drawing_kind, title_regex in KINDS_AND_DRAWING_REGEXES
             if re.search(title_regex, name_words_text)
         )
         return next(drawing_kinds, None)
     return next(
         (
             document_kind
-            for document_kind, title_regex in TITLE_REGEXES_BY_KIND
+            for document_kind, title_regex in KINDS_AND_TITLE_REGEXES
             if re.search(title_regex, name_words_text)
         ),
         None,

@@ -153,7 +153,7 @@ _SUBJECT_WORD_GROUPS_BY_KIND: dict[str, tuple[str, ...]] = {
     ),
 }
 
-_WRITER_REGEXES_BY_KIND: tuple[tuple[str, str], ...] = (
+_KINDS_AND_WRITER_REGEXES: tuple[tuple[str, str], ...] = (
     (
         "consultee_response",
         r"\b(?:rais\w+ no objections?|no objections? in principle|not wish to restrict the grant"
@@ -182,7 +182,7 @@ def find_kind_by_subject(opening_words_text: str) -> str | None:
     The text is folded: lower case, and anything but letters and digits a space.
     """
     shortened_opening_text = opening_words_text[:_MAX_OPENING_CHARS]
-    for document_kind, writer_regex in _WRITER_REGEXES_BY_KIND:
+    for document_kind, writer_regex in _KINDS_AND_WRITER_REGEXES:
         if re.search(writer_regex, shortened_opening_text):
             return document_kind
     padded_opening_text = f" {shortened_opening_text} "

@@ -69,7 +69,7 @@ TYPE_BY_KIND: dict[str, str] = {
 
 # Patterns match whole words of a title, in which anything but letters and digits is a space. The
 # first that matches wins, so what is narrower or has a longer name comes first.
-_TITLE_ALTERNATIVES_BY_KIND: tuple[tuple[DocumentKind, str], ...] = (
+_KINDS_AND_TITLE_ALTERNATIVES: tuple[tuple[DocumentKind, str], ...] = (
     ("cil_form", r"community infrastructure levy|cil (?:additional|form|liability|questions?)"),
     (
         "application_form",
@@ -174,14 +174,14 @@ _TITLE_ALTERNATIVES_BY_KIND: tuple[tuple[DocumentKind, str], ...] = (
     ),
 )
 
-TITLE_REGEXES_BY_KIND = tuple(
+KINDS_AND_TITLE_REGEXES = tuple(
     (document_kind, rf"\b(?:{title_regex})\b")
-    for document_kind, title_regex in _TITLE_ALTERNATIVES_BY_KIND
+    for document_kind, title_regex in _KINDS_AND_TITLE_ALTERNATIVES
 )
 """Not compiled yet: each file has a process of its own, and its name often tells its kind."""
 
 # As the title block of a drawing, or the labels on it, call what is drawn.
-_DRAWING_TITLE_ALTERNATIVES_BY_KIND: tuple[tuple[DocumentKind, str], ...] = (
+_KINDS_AND_DRAWING_ALTERNATIVES: tuple[tuple[DocumentKind, str], ...] = (
     ("location_plan", r"location plan|site edged (?:in )?red|outlined (?:in )?red"),
     ("landscape_plan", r"(?:soft |hard )?landscap\w+|planting (?:plan|schedule|proposals?)"),
     ("street_scene", r"street ?scenes?|street elevations?"),
@@ -200,9 +200,9 @@ _DRAWING_TITLE_ALTERNATIVES_BY_KIND: tuple[tuple[DocumentKind, str], ...] = (
         r"|(?:sketch|housing|housing site) layout",
     ),
 )
-DRAWING_TITLE_REGEXES_BY_KIND = tuple(
+KINDS_AND_DRAWING_REGEXES = tuple(
     (document_kind, rf"\b(?:{title_regex})\b")
-    for document_kind, title_regex in _DRAWING_TITLE_ALTERNATIVES_BY_KIND
+    for document_kind, title_regex in _KINDS_AND_DRAWING_ALTERNATIVES
 )
 """Not compiled yet: few files are drawings, and each is read in a process of its own."""
 

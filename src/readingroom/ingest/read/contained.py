@@ -18,7 +18,7 @@ MAX_UNPACKED_BYTES = 512 * 2**20
 _MAX_PATH_PART_CHARS = 200
 
 # Imported when they are needed: each file is read in a process of its own.
-_LIST_ATTACHMENTS_REFERENCES = {
+_LISTER_REFERENCE_BY_FORMAT = {
     "eml": "readingroom.ingest.read.formats.mail:list_attachments",
     "msg": "readingroom.ingest.read.formats.outlook:list_msg_attachments",
 }
@@ -34,8 +34,8 @@ def list_contained_files(file_bytes: bytes, file_name: str) -> list[ContainedFil
     file_format = detect_format(file_bytes[:DETECTION_BYTE_COUNT], file_name)
     if file_format == "zip":
         contained_files = _unpack_archive(file_bytes)
-    elif file_format in _LIST_ATTACHMENTS_REFERENCES:
-        contained_files = import_reference(_LIST_ATTACHMENTS_REFERENCES[file_format])(file_bytes)
+    elif file_format in _LISTER_REFERENCE_BY_FORMAT:
+        contained_files = import_reference(_LISTER_REFERENCE_BY_FORMAT[file_format])(file_bytes)
     else:
         contained_files = []
     if len(contained_files) > MAX_CONTAINED_FILES:

@@ -177,7 +177,7 @@ def assemble_document(
         ),
         sections=document_sections,
         chunks=chunks,
-        method=_find_extraction_method(raw_pages),
+        method=_determine_extraction_method(raw_pages),
         image_ratio=round(sum(raw_page.image_ratio for raw_page in raw_pages) / len(raw_pages), 3),
         contains_drawings=has_drawings(
             file_name,
@@ -415,7 +415,7 @@ def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
     return page_notes[0] if page_notes else "No text was found on any page"
 
 
-def _find_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
+def _determine_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
     """Return how the text was extracted; pages without text do not count."""
     page_methods = {raw_page.method for raw_page in raw_pages if raw_page.lines}
     return page_methods.pop() if len(page_methods) == 1 else "mixed"

@@ -81,12 +81,12 @@ def is_policy_set_in_bold(
 
 def _find_text_start_index(typography: Typography, policy_heading: PolicyHeading) -> int:
     """Return the first line below the title of a policy, and below a table of facts there."""
-    text_start_index = typography.find_title_end(
+    text_start_index = typography.get_title_end(
         policy_heading.text_start_index, policy_heading.title or "title"
     )
-    flow_lines = typography.lines
-    while text_start_index < len(flow_lines) and (
-        (line_box := flow_lines[text_start_index].box) is not None and line_box.is_grid
+    all_lines = typography.lines
+    while text_start_index < len(all_lines) and (
+        (line_box := all_lines[text_start_index].box) is not None and line_box.is_grid
     ):
         text_start_index += 1
     return text_start_index

@@ -187,7 +187,7 @@ def _make_heading_ref(heading_match: re.Match[str]) -> str:
 def _iterate_numbered_chapters(typography: Typography) -> Iterator[SectionStart]:
     """Yield `5. Title` where such titles count up, in large letters or else in bold."""
     plain_title_line_indexes = _find_numbered_title_line_indexes(typography)
-    title_candidates = [
+    line_indexes_and_matches = [
         (line_index, heading_match)
         for line_index, flow_line in enumerate(typography.lines)
         if flow_line.line.text[0].isdigit()
@@ -196,21 +196,21 @@ def _iterate_numbered_chapters(typography: Typography) -> Iterator[SectionStart]
         and (heading_match := _NUMBERED_TITLE_PATTERN.fullmatch(flow_line.line.text))
         and typography.is_heading(line_index)
     ]
-    large_title_candidates = [
-        title_candidate
-        for title_candidate in title_candidates
-        if typography.is_large_line(title_candidate[0])
+    large_line_indexes_and_matches = [
+        index_and_match
+        for index_and_match in line_indexes_and_matches
+        if typography.is_large_line(index_and_match[0])
     ]
-    title_candidates = large_title_candidates or [
-        title_candidate
-        for title_candidate in title_candidates
-        if title_candidate[0] in plain_title_line_indexes
-        or typography.is_section_start(title_candidate[0])
+    line_indexes_and_matches = large_line_indexes_and_matches or [
+        index_and_match
+        for index_and_match in line_indexes_and_matches
+        if index_and_match[0] in plain_title_line_indexes
+        or typography.is_section_start(index_and_match[0])
     ]
     for candidate_index in find_rising_number_indexes(
-        [int(heading_match["number"]) for _, heading_match in title_candidates], max_step=2
+        [int(heading_match["number"]) for _, heading_match in line_indexes_and_matches], max_step=2
     ):
-        line_index, heading_match = title_candidates[candidate_index]
+        line_index, heading_match = line_indexes_and_matches[candidate_index]
         yield make_section_start(
             line_index, "chapter", f"Chapter {heading_match['number']}", heading_match["title"]
         )

@@ -72,7 +72,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     leading_ratio = _measure_leading_ratio(raw_pages)
     running_line_keys = _find_running_line_keys(raw_pages)
     text_pieces: list[str] = []
-    flow_lines: list[FlowLine] = []
+    all_lines: list[FlowLine] = []
     page_start_offsets: list[int] = []
     page_end_offsets: list[int] = []
     text_offset = 0
@@ -86,12 +86,12 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
         for line, begins_paragraph in zip(
             body_lines, _list_paragraph_beginnings(body_lines, leading_ratio), strict=True
         ):
-            if flow_lines:
-                is_new_page = flow_lines[-1].page != raw_page.number
+            if all_lines:
+                is_new_page = all_lines[-1].page != raw_page.number
                 # Across pages there is no distance to measure: a paragraph ends where its sentence
                 # does.
                 begins_paragraph = (
-                    flow_lines[-1].line.text.endswith(_SENTENCE_ENDS)
+                    all_lines[-1].line.text.endswith(_SENTENCE_ENDS)
                     if is_new_page
                     else begins_paragraph
                 )
@@ -101,7 +101,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
                 if is_new_page:
                     page_start_offsets[-1] = text_offset
             line_box = _find_box_of_line(line, raw_page.boxes)
-            flow_lines.append(
+            all_lines.append(
                 FlowLine(line, text_offset, raw_page.number, begins_paragraph, line_box)
             )
             text_pieces.append(line.text)
@@ -119,7 +119,7 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     page_texts = [_build_page_text(raw_page.lines, leading_ratio) for raw_page in raw_pages]
     return TextFlow(
         "".join(text_pieces),
-        flow_lines,
+        all_lines,
         page_start_offsets,
         page_end_offsets,
         page_texts,
@@ -308,7 +308,7 @@ def _find_running_line_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]
     """
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
-    usual_size = _find_usual_letter_size(raw_pages)
+    usual_size = _measure_usual_letter_size(raw_pages)
     return (
         _find_frequent_line_keys(raw_pages, _make_text_and_height_key, 0.25)
         | _find_frequent_line_keys(raw_pages, _make_line_beginning_key, 0.5)
@@ -319,7 +319,7 @@ def _find_running_line_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]
     )
 
 
-def _find_usual_letter_size(raw_pages: Sequence[RawPage]) -> float:
+def _measure_usual_letter_size(raw_pages: Sequence[RawPage]) -> float:
     """Return the size of most letters."""
     char_counts_by_size: Counter[float] = Counter()
     for raw_page in raw_pages:

@@ -30,16 +30,16 @@ _UNIT_OF_MEASURE_PATTERN = re.compile(
 )
 
 
-def find_decimal_paragraph_starts(
+def find_decimal_numbered_sections(
     typography: Typography, headings: Sequence[SectionStart]
 ) -> list[SectionStart]:
     """Return the paragraphs and sections numbered like `4.12`, where there are enough of them."""
     taken_line_indexes = {heading_start.line_index for heading_start in headings}
-    decimal_starts = [*_iterate_decimal_paragraph_starts(typography, taken_line_indexes)]
-    return decimal_starts if len(decimal_starts) >= _MIN_DECIMAL_PARAGRAPHS else []
+    decimal_sections = [*_iterate_decimal_numbered_sections(typography, taken_line_indexes)]
+    return decimal_sections if len(decimal_sections) >= _MIN_DECIMAL_PARAGRAPHS else []
 
 
-def _iterate_decimal_paragraph_starts(
+def _iterate_decimal_numbered_sections(
     typography: Typography, taken_line_indexes: Collection[int]
 ) -> Iterator[SectionStart]:
     """Yield paragraphs and sections numbered like `4.12`, in their sequence."""
@@ -111,7 +111,7 @@ def _is_section_title(typography: Typography, line_index: int) -> bool:
     """Whether all of a numbered line is a title, not only the bold words that it begins with."""
     if not (typography.is_emphasised(line_index) and typography.is_heading(line_index)):
         return False
-    title_end_index = typography.find_title_end(line_index, "title")
+    title_end_index = typography.get_title_end(line_index, "title")
     return title_end_index == len(typography.lines) or typography.is_block_start(title_end_index)
 
 
@@ -265,34 +265,35 @@ def find_rising_number_indexes(
 ) -> list[int]:
     """Return the indexes of the numbers that form the best sequence rising in small steps."""
     number_weights = number_weights or [1.0] * len(candidate_numbers)
-    best_chain_ends_by_number: dict[int, tuple[float, int]] = {}
+    best_score_and_end_by_number: dict[int, tuple[float, int]] = {}
     predecessor_indexes: list[int | None] = []
     for candidate_index, (candidate_number, number_weight) in enumerate(
         zip(candidate_numbers, number_weights, strict=True)
     ):
-        extendable_chain_ends = [
+        scores_and_end_indexes = [
             # A missing number costs something, so that a chain with every number wins over one with
             # gaps.
             (
-                best_chain_ends_by_number[candidate_number - step_size][0] - 0.5 * (step_size - 1),
-                best_chain_ends_by_number[candidate_number - step_size][1],
+                best_score_and_end_by_number[candidate_number - step_size][0]
+                - 0.5 * (step_size - 1),
+                best_score_and_end_by_number[candidate_number - step_size][1],
             )
             for step_size in range(1, max_step + 1)
-            if candidate_number - step_size in best_chain_ends_by_number
+            if candidate_number - step_size in best_score_and_end_by_number
         ]
-        best_chain_score, previous_index = max(extendable_chain_ends, default=(0.0, None))
+        best_chain_score, previous_index = max(scores_and_end_indexes, default=(0.0, None))
         predecessor_indexes.append(previous_index)
         if (
-            candidate_number not in best_chain_ends_by_number
-            or best_chain_score + number_weight > best_chain_ends_by_number[candidate_number][0]
+            candidate_number not in best_score_and_end_by_number
+            or best_chain_score + number_weight > best_score_and_end_by_number[candidate_number][0]
         ):
-            best_chain_ends_by_number[candidate_number] = (
+            best_score_and_end_by_number[candidate_number] = (
                 best_chain_score + number_weight,
                 candidate_index,
             )
     chain_indexes: list[int] = []
     chain_index: int | None = (
-        max(best_chain_ends_by_number.values())[1] if best_chain_ends_by_number else None
+        max(best_score_and_end_by_number.values())[1] if best_score_and_end_by_number else None
     )
     while chain_index is not None:
         chain_indexes.append(chain_index)

@@ -39,18 +39,16 @@ def find_page_labels(raw_pages: Sequence[RawPage]) -> list[str]:
     A number counts where the page before or after continues it. Two pages side by side have both:
     `50–51`.
     """
-    edge_numbers_by_page_index = [_list_edge_numbers(raw_page) for raw_page in raw_pages]
+    edge_numbers_of_each_page = [_list_edge_numbers(raw_page) for raw_page in raw_pages]
     page_labels: list[str] = []
     for page_index, raw_page in enumerate(raw_pages):
         numbers_on_neighbouring_pages = (
-            edge_numbers_by_page_index[page_index - 1] if page_index else set(),
-            edge_numbers_by_page_index[page_index + 1]
-            if page_index + 1 < len(raw_pages)
-            else set(),
+            edge_numbers_of_each_page[page_index - 1] if page_index else set(),
+            edge_numbers_of_each_page[page_index + 1] if page_index + 1 < len(raw_pages) else set(),
         )
         page_labels.append(
             _choose_page_label(
-                edge_numbers_by_page_index[page_index], *numbers_on_neighbouring_pages
+                edge_numbers_of_each_page[page_index], *numbers_on_neighbouring_pages
             )
             or raw_page.label
         )
@@ -122,7 +120,7 @@ def _find_header_keys_at_edge(
     """Return keys of the lines at one edge of the pages that repeat a heading."""
     heading_header_keys: set[tuple[str, int]] = set()
     for edge_lines in _group_edge_lines_by_height(raw_pages, choose_outermost_line).values():
-        lines_set_apart = [
+        page_indexes_and_lines = [
             (page_index, line) for page_index, line, is_set_apart in edge_lines if is_set_apart
         ]
         min_line_count = max(
@@ -130,12 +128,12 @@ def _find_header_keys_at_edge(
             _MIN_HEADER_PAGE_SHARE * len(raw_pages),
             _MIN_SET_APART_SHARE * len(edge_lines),
         )
-        if len(lines_set_apart) >= min_line_count and _are_repeated_headings(
-            raw_pages, lines_set_apart
+        if len(page_indexes_and_lines) >= min_line_count and _are_repeated_headings(
+            raw_pages, page_indexes_and_lines
         ):
             heading_header_keys |= {
                 make_page_row_key(line, raw_pages[page_index].number)
-                for page_index, line in lines_set_apart
+                for page_index, line in page_indexes_and_lines
             }
     return heading_header_keys
 
@@ -166,19 +164,21 @@ def _group_edge_lines_by_height(
 
 
 def _are_repeated_headings(
-    raw_pages: Sequence[RawPage], header_lines: Sequence[tuple[int, Line]]
+    raw_pages: Sequence[RawPage], page_indexes_and_lines: Sequence[tuple[int, Line]]
 ) -> bool:
     """Return whether most of these lines, of several texts, repeat a heading of a near page."""
-    header_texts = {line.text.translate(_DIGIT_REMOVAL_TABLE) for _, line in header_lines}
+    header_texts = {line.text.translate(_DIGIT_REMOVAL_TABLE) for _, line in page_indexes_and_lines}
     if len(header_texts) < _MIN_DIFFERENT_HEADERS:
         return False
     repeated_heading_count = sum(
         not nearby_headings.isdisjoint(_list_headings_in_header(line.text))
         for (_, line), nearby_headings in zip(
-            header_lines, _iterate_nearby_headings(raw_pages, header_lines), strict=True
+            page_indexes_and_lines,
+            _iterate_nearby_headings(raw_pages, page_indexes_and_lines),
+            strict=True,
         )
     )
-    return repeated_heading_count >= _MIN_REPEATED_HEADING_SHARE * len(header_lines)
+    return repeated_heading_count >= _MIN_REPEATED_HEADING_SHARE * len(page_indexes_and_lines)
 
 
 def _list_headings_in_header(header_text: str) -> list[str]:
@@ -190,21 +190,21 @@ def _list_headings_in_header(header_text: str) -> list[str]:
 
 
 def _iterate_nearby_headings(
-    raw_pages: Sequence[RawPage], header_lines: Sequence[tuple[int, Line]]
+    raw_pages: Sequence[RawPage], page_indexes_and_lines: Sequence[tuple[int, Line]]
 ) -> Iterator[set[str]]:
     """Yield for each header the lines further in on near pages, and what precedes their colon."""
-    headings_by_page_index = [
+    headings_of_each_page = [
         {
             heading_text
             for line in raw_page.lines
             if _MIN_HEADING_CHARS <= len(line.text) <= _MAX_HEADING_CHARS
-            and abs(line.bottom - header_lines[0][1].bottom) > line.letter_height
+            and abs(line.bottom - page_indexes_and_lines[0][1].bottom) > line.letter_height
             for heading_text in (line.text, line.text.partition(":")[0])
         }
         for raw_page in raw_pages
     ]
-    for page_index, _ in header_lines:
+    for page_index, _ in page_indexes_and_lines:
         first_page_index = max(page_index - _PAGES_SEARCHED_BEFORE, 0)
         yield set().union(
-            *headings_by_page_index[first_page_index : page_index + _PAGES_SEARCHED_AFTER + 1]
+            *headings_of_each_page[first_page_index : page_index + _PAGES_SEARCHED_AFTER + 1]
         )

@@ -126,7 +126,7 @@ def _find_number_heading_line_indexes(typography: Typography) -> set[int]:
             )
             or _FIRST_CLAUSE_PATTERN.match(
                 typography.lines[
-                    min(typography.find_title_end(line_index, "title"), len(typography.lines) - 1)
+                    min(typography.get_title_end(line_index, "title"), len(typography.lines) - 1)
                 ].line.text
             )
         )
@@ -392,7 +392,7 @@ class _PolicyChooser:
         box_of_heading = self._typography.lines[heading_index].box
         if box_of_heading is None or not box_of_heading.is_grid:
             return False
-        text_start_index = self._typography.find_title_end(heading_index, candidate_heading.title)
+        text_start_index = self._typography.get_title_end(heading_index, candidate_heading.title)
         does_box_hold_policy = (
             self._is_first_line_of_box(candidate_heading)
             and self._typography.is_long_line(text_start_index)
@@ -476,7 +476,7 @@ def _rank_document_stretches(
 
     The body weighs 2, chapters on monitoring, old policies and the like 1, and annexes 0.
     """
-    ranked_stretches = [(0, _BODY_RANK)]
+    start_indexes_and_ranks = [(0, _BODY_RANK)]
     back_matter_level: int | None = None
     for section_start in headings:
         if section_start.kind not in ("part", "chapter", "annex", "section"):
@@ -490,10 +490,10 @@ def _rank_document_stretches(
             continue
         back_matter_level = section_start.level
         if is_annex and section_start.line_index > _MIN_ANNEX_POSITION_SHARE * line_count:
-            ranked_stretches.append((section_start.line_index, _ANNEX_RANK))
+            start_indexes_and_ranks.append((section_start.line_index, _ANNEX_RANK))
         elif is_annex or _BACK_MATTER_PATTERN.search(section_start.title[:200]):
-            ranked_stretches.append((section_start.line_index, _BACK_MATTER_RANK))
+            start_indexes_and_ranks.append((section_start.line_index, _BACK_MATTER_RANK))
         else:
-            ranked_stretches.append((section_start.line_index, _BODY_RANK))
+            start_indexes_and_ranks.append((section_start.line_index, _BODY_RANK))
             back_matter_level = None
-    return ranked_stretches
+    return start_indexes_and_ranks

@@ -12,7 +12,7 @@ from readingroom.ingest.structure.layout import FlowLine
 from readingroom.ingest.structure.policy_headings import (
     PolicyHeading,
     is_continued_heading,
-    is_heading_repeated_on_page,
+    is_repeated_at_page_top,
 )
 from readingroom.ingest.structure.typography import (
     FIGURE_CAPTION_PATTERN,
@@ -72,7 +72,7 @@ def _is_heading_bar(
     typography: Typography, policy_heading: PolicyHeading, box_start_index: int, box_end_index: int
 ) -> bool:
     """Whether a box holds only the heading of a policy, whose text begins below it or overleaf."""
-    title_end_index = typography.find_title_end(
+    title_end_index = typography.get_title_end(
         policy_heading.heading_index, policy_heading.title or "title"
     )
     return policy_heading.label_line_index is None and box_end_index <= title_end_index < len(
@@ -87,20 +87,20 @@ def _is_table_of_facts(
 
     So sites are set: their area, their use and their homes in a table, and then the policy.
     """
-    flow_lines = typography.lines
-    table_box = flow_lines[box_start_index].box
+    all_lines = typography.lines
+    table_box = all_lines[box_start_index].box
     return (
         table_box is not None
         and table_box.is_grid
-        and flow_lines[policy_heading.heading_index].box != table_box
-        and box_end_index < len(flow_lines)
+        and all_lines[policy_heading.heading_index].box != table_box
+        and box_end_index < len(all_lines)
         and (
-            flow_lines[box_end_index].page == flow_lines[box_end_index - 1].page
+            all_lines[box_end_index].page == all_lines[box_end_index - 1].page
             or is_above_requirement(typography, box_end_index - 1)
         )
         and not any(
             flow_line.line.text.endswith((".", ";", ":"))
-            for flow_line in flow_lines[box_start_index:box_end_index]
+            for flow_line in all_lines[box_start_index:box_end_index]
         )
     )
 
@@ -130,16 +130,16 @@ def _find_box_start_index(
     typography: Typography, heading_index: int, max_end_index: int
 ) -> int | None:
     """Return the first line of a policy that stands in a box, or None if it has no box."""
-    flow_lines = typography.lines
+    all_lines = typography.lines
     for line_index in range(
         heading_index, min(heading_index + _MAX_LINES_BEFORE_BOX, max_end_index)
     ):
-        if flow_lines[line_index].box is not None:
+        if all_lines[line_index].box is not None:
             return line_index
         # What a policy is for may stand in italics above its box.
         if line_index > heading_index and not (
             typography.has_same_look(heading_index, line_index)
-            or flow_lines[line_index].line.is_italic
+            or all_lines[line_index].line.is_italic
         ):
             return None
     return None
@@ -152,16 +152,16 @@ def _find_last_box_end_index(
     footnote_line_indexes: Container[int],
 ) -> int:
     """Return the line after a box, which may go on in the next column or on the next page."""
-    flow_lines = typography.lines
+    all_lines = typography.lines
     box_end_index = box_start_index + 1
-    first_line_text = flow_lines[box_start_index].line.text
-    bold_line_count = int(flow_lines[box_start_index].line.is_bold)
+    first_line_text = all_lines[box_start_index].line.text
+    bold_line_count = int(all_lines[box_start_index].line.is_bold)
     for next_index in range(box_start_index + 1, max_end_index):
         if typography.is_on_figure_page(next_index) or next_index in footnote_line_indexes:
             continue
         following_line, last_line = (
-            flow_lines[next_index],
-            flow_lines[box_end_index - 1],
+            all_lines[next_index],
+            all_lines[box_end_index - 1],
         )
         is_same_box = following_line.box == last_line.box and following_line.page == last_line.page
         if following_line.box is None:
@@ -177,9 +177,9 @@ def _find_last_box_end_index(
             # A chapter's title may stand in a banner at the top of the next page.
             is_chapter_title = typography.is_large_line(next_index) and (
                 following_line.line.letter_height
-                > flow_lines[box_start_index].line.letter_height + 1
+                > all_lines[box_start_index].line.letter_height + 1
             )
-            has_text = typography.find_title_end(box_start_index, "title") < box_end_index
+            has_text = typography.get_title_end(box_start_index, "title") < box_end_index
             if (
                 is_chapter_title
                 or is_explaining_heading(typography, next_index)
@@ -205,7 +205,7 @@ def _find_last_box_end_index(
                         typography, box_start_index, box_end_index - 1, next_index
                     )
                     or is_continued_heading(following_line.line.text, first_line_text)
-                    or is_heading_repeated_on_page(typography, box_start_index, next_index)
+                    or is_repeated_at_page_top(typography, box_start_index, next_index)
                 )
             ):
                 break

@@ -69,10 +69,10 @@ def find_policy_headings(
     typography: Typography, code_prefixes: set[str], number_heading_line_indexes: Container[int]
 ) -> list[PolicyHeading]:
     """Return every heading that names a policy, in the body of a plan or elsewhere."""
-    flow_lines = typography.lines
+    all_lines = typography.lines
     sorted_label_line_indexes = [
         line_index
-        for line_index, label_line in enumerate(flow_lines)
+        for line_index, label_line in enumerate(all_lines)
         if _TEXT_LABEL_PATTERN.fullmatch(label_line.line.text)
         and not _is_cell_of_table(typography, line_index)
     ]
@@ -82,7 +82,7 @@ def find_policy_headings(
         find_heading_bar_line_indexes(typography),
     )
     policy_headings: list[PolicyHeading] = []
-    for line_index, flow_line in enumerate(flow_lines):
+    for line_index, flow_line in enumerate(all_lines):
         line_text = flow_line.line.text
         if (
             not _HEADING_BEGINNING_PATTERN.match(line_text)
@@ -127,13 +127,13 @@ def _is_cell_of_table(typography: Typography, label_line_index: int) -> bool:
 
     Below a label in a table there is a code, or there are short cells.
     """
-    flow_lines = typography.lines
-    label_line, next_line_index = flow_lines[label_line_index], label_line_index + 1
+    all_lines = typography.lines
+    label_line, next_line_index = all_lines[label_line_index], label_line_index + 1
     if label_line.box is None or not label_line.box.is_grid:
         return False
-    if next_line_index == len(flow_lines) or flow_lines[label_line_index - 1].box == label_line.box:
+    if next_line_index == len(all_lines) or all_lines[label_line_index - 1].box == label_line.box:
         return True
-    next_line = flow_lines[next_line_index]
+    next_line = all_lines[next_line_index]
     is_above_policy_text = (
         typography.is_emphasised(label_line_index)
         and typography.is_block_start(next_line_index)
@@ -173,7 +173,7 @@ def _exclude_repeated_headings(
     for policy_heading in policy_headings:
         is_repeated = (
             previous_heading is not None
-            and is_heading_repeated_on_page(
+            and is_repeated_at_page_top(
                 typography, previous_heading.heading_index, policy_heading.heading_index
             )
             and _are_in_continued_box(typography, previous_heading, policy_heading)
@@ -183,18 +183,18 @@ def _exclude_repeated_headings(
         previous_heading = policy_heading
 
 
-def is_heading_repeated_on_page(
+def is_repeated_at_page_top(
     typography: Typography, heading_index: int, line_index: int, line_count: int = 1
 ) -> bool:
     """Whether lines are the first of their page and say the same as a heading further up."""
-    flow_lines = typography.lines
+    all_lines = typography.lines
     page_top_lines, heading_lines = (
-        flow_lines[first_index : first_index + line_count]
+        all_lines[first_index : first_index + line_count]
         for first_index in (line_index, heading_index)
     )
     return (
         line_index > heading_index
-        and flow_lines[line_index].page != flow_lines[line_index - 1].page
+        and all_lines[line_index].page != all_lines[line_index - 1].page
         and [flow_line.line.text for flow_line in page_top_lines]
         == [flow_line.line.text for flow_line in heading_lines]
     )
@@ -215,11 +215,11 @@ def _are_in_continued_box(
     typography: Typography, policy_heading: PolicyHeading, repeated_heading: PolicyHeading
 ) -> bool:
     """Whether boxes of one width reach from a heading to where it stands again, page by page."""
-    flow_lines = typography.lines
-    heading_box = flow_lines[policy_heading.heading_index].box
-    last_page_number = flow_lines[policy_heading.heading_index].page
+    all_lines = typography.lines
+    heading_box = all_lines[policy_heading.heading_index].box
+    last_page_number = all_lines[policy_heading.heading_index].page
     for line_index in range(policy_heading.heading_index, repeated_heading.heading_index + 1):
-        flow_line = flow_lines[line_index]
+        flow_line = all_lines[line_index]
         if flow_line.box is None and typography.is_small_line(line_index):
             continue  # a footnote
         if flow_line.box is None or heading_box is None or flow_line.page > last_page_number + 1:

@@ -77,7 +77,7 @@ def _find_closing_rule(
     paragraph_line_indexes: Container[int],
 ) -> _ClosingRule | None:
     """Return where a rule closes a policy, or None."""
-    title_end_index = typography.find_title_end(
+    title_end_index = typography.get_title_end(
         policy_heading.heading_index, policy_heading.title or "title"
     )
     opening_rule = _find_rule_above(typography, policy_heading.line_index) or _find_rule_below(

@@ -23,7 +23,7 @@ from readingroom.ingest.structure.headings import (
 )
 from readingroom.ingest.structure.layout import TextFlow
 from readingroom.ingest.structure.numbering import (
-    find_decimal_paragraph_starts,
+    find_decimal_numbered_sections,
     iterate_plain_paragraph_starts,
 )
 from readingroom.ingest.structure.policies import find_policy_and_other_headings
@@ -31,7 +31,7 @@ from readingroom.ingest.structure.policy_boxes import (
     find_box_end_index,
     is_small_print_between_boxes,
 )
-from readingroom.ingest.structure.policy_headings import PolicyHeading, is_heading_repeated_on_page
+from readingroom.ingest.structure.policy_headings import PolicyHeading, is_repeated_at_page_top
 from readingroom.ingest.structure.rules import find_ruled_end_indexes
 from readingroom.ingest.structure.starts import (
     LEVELS_BY_SECTION_KIND,
@@ -61,7 +61,7 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
     """Return the sections in order; a stretch between two of them belongs to none."""
     typography = Typography(text_flow)
     headings = find_headings(typography)
-    decimal_starts = find_decimal_paragraph_starts(typography, headings)
+    decimal_starts = find_decimal_numbered_sections(typography, headings)
     outline_starts = _add_figure_page_starts(
         typography,
         sorted([*headings, *decimal_starts], key=lambda section_start: section_start.line_index),
@@ -237,9 +237,9 @@ class _PolicyExtents:
             return True  # `6. Homes`, which the text calls `Policy 6`
         if section_start.kind != "part" or last_outside_line_index > policy_line_index:
             return False
-        flow_lines = self._typography.lines
-        heading_line = flow_lines[self.policies[policy_index].heading_index].line
-        section_start_line = flow_lines[section_start.line_index].line
+        all_lines = self._typography.lines
+        heading_line = all_lines[self.policies[policy_index].heading_index].line
+        section_start_line = all_lines[section_start.line_index].line
         return section_start_line.letter_height <= heading_line.letter_height + 0.5
 
     def divide_policies(self, divisions: Sequence[_Division]) -> Iterator[_Division]:
@@ -264,7 +264,7 @@ class _PolicyExtents:
                 policy_heading.title,
             )
             yield _Division(policy_heading.line_index, policy_start)
-            title_end_index = self._typography.find_title_end(
+            title_end_index = self._typography.get_title_end(
                 policy_heading.heading_index, policy_heading.title
             )
             if title_end_index < policy_heading.text_start_index:
@@ -309,10 +309,10 @@ class _PolicyExtents:
     ) -> Iterator[_Division]:
         """Yield where a policy goes on below its heading that is printed again on a new page."""
         heading_index = policy_heading.heading_index
-        title_end_index = self._typography.find_title_end(heading_index, policy_heading.title)
+        title_end_index = self._typography.get_title_end(heading_index, policy_heading.title)
         heading_line_count = title_end_index - heading_index
         for line_index in range(title_end_index, policy_end_index - heading_line_count):
-            if is_heading_repeated_on_page(
+            if is_repeated_at_page_top(
                 self._typography, heading_index, line_index, heading_line_count
             ):
                 resumed_index = line_index + heading_line_count
@@ -463,7 +463,7 @@ def _iterate_lead_line_indexes(
             yield find_leading_headings_index(typography, text_start_index, division.line_index)
         text_start_index = division.line_index + 1
         if section_start is not None and not division.is_resumed:
-            text_start_index = typography.find_title_end(division.line_index, section_start.title)
+            text_start_index = typography.get_title_end(division.line_index, section_start.title)
 
 
 def find_passage_kind(

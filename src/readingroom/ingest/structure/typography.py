@@ -200,7 +200,7 @@ class Typography:
 
     def is_section_start(self, line_index: int) -> bool:
         """Whether a line reads like a heading and text in other letters follows it."""
-        title_end_index = self.find_title_end(line_index, "title")
+        title_end_index = self.get_title_end(line_index, "title")
         text_follows = title_end_index < len(self.lines) and not self.is_emphasised(title_end_index)
         return (
             text_follows
@@ -216,7 +216,7 @@ class Typography:
             and abs(first_line.letter_height - other_line.letter_height) < 0.5
         )
 
-    def find_title_end(self, line_index: int, heading_title: str) -> int:
+    def get_title_end(self, line_index: int, heading_title: str) -> int:
         """Return the index after the last line of the title that begins on a line."""
         if not heading_title or not self.is_emphasised(line_index):
             return line_index + 1
@@ -234,7 +234,7 @@ class Typography:
 
     def join_title_lines(self, first_line_index: int, heading_title: str) -> str:
         """Return a title with the lines on which it continues."""
-        title_end_index = self.find_title_end(first_line_index, heading_title)
+        title_end_index = self.get_title_end(first_line_index, heading_title)
         return " ".join(
             [
                 heading_title,
@@ -325,20 +325,20 @@ def _round_size(letter_size: float) -> float:
     return round(letter_size * 2) / 2
 
 
-def _measure_page_margins(flow_lines: Sequence[FlowLine]) -> dict[int, float]:
+def _measure_page_margins(all_lines: Sequence[FlowLine]) -> dict[int, float]:
     """Return where the leftmost long line of each page begins."""
     margins_by_page: dict[int, float] = {}
-    for flow_line in flow_lines:
+    for flow_line in all_lines:
         if len(flow_line.line.text) >= _MIN_MARGIN_LINE_CHARS:
             page_margin = margins_by_page.get(flow_line.page, flow_line.line.left)
             margins_by_page[flow_line.page] = min(page_margin, flow_line.line.left)
     return margins_by_page
 
 
-def _measure_usual_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
+def _measure_usual_lowest_bottom(all_lines: Sequence[FlowLine]) -> float:
     """Return where the last line of a full page usually stands."""
     lowest_bottom_by_page: dict[int, float] = {}
-    for flow_line in flow_lines:
+    for flow_line in all_lines:
         line_bottom = flow_line.line.bottom
         lowest_bottom_by_page[flow_line.page] = min(
             line_bottom, lowest_bottom_by_page.get(flow_line.page, line_bottom)
@@ -347,11 +347,11 @@ def _measure_usual_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
     return sorted_bottoms[len(sorted_bottoms) // 4] if sorted_bottoms else 0.0
 
 
-def _find_contents_line_indexes(flow_lines: Sequence[FlowLine]) -> set[int]:
+def _find_contents_line_indexes(all_lines: Sequence[FlowLine]) -> set[int]:
     """Return the lines of tables of contents: most of them end in page numbers, which rise."""
     contents_line_indexes: set[int] = set()
     contents_indexes_and_pages: list[tuple[int, int]] = []
-    for line_index, flow_line in enumerate(flow_lines):
+    for line_index, flow_line in enumerate(all_lines):
         line_end_text = flow_line.line.text[-_MAX_LINE_END_CHARS:]
         if not line_end_text[-1:].isdigit():
             continue
@@ -370,17 +370,17 @@ def _find_contents_line_indexes(flow_lines: Sequence[FlowLine]) -> set[int]:
         contents_indexes_and_pages.append((line_index, page_number))
     contents_line_indexes |= _list_line_indexes_of_run(contents_indexes_and_pages)
     return contents_line_indexes | _list_contents_page_line_indexes(
-        flow_lines, contents_line_indexes
+        all_lines, contents_line_indexes
     )
 
 
 def _find_line_ranges_of_figure_pages(
-    flow_lines: Sequence[FlowLine], usual_line_length: int
+    all_lines: Sequence[FlowLine], usual_line_length: int
 ) -> dict[int, range]:
     """Return the lines of each page that has a caption and no line as long as one of text."""
     line_ranges_by_figure_page: dict[int, range] = {}
     first_line_index = 0
-    for page_number, page_lines in groupby(flow_lines, key=lambda flow_line: flow_line.page):
+    for page_number, page_lines in groupby(all_lines, key=lambda flow_line: flow_line.page):
         line_texts = [flow_line.line.text for flow_line in page_lines]
         has_body_text = any(_is_body_text(line_text, usual_line_length) for line_text in line_texts)
         if not has_body_text and any(map(FIGURE_CAPTION_PATTERN.match, line_texts)):
@@ -406,18 +406,18 @@ def _list_line_indexes_of_run(contents_indexes_and_pages: Sequence[tuple[int, in
 
 
 def _list_contents_page_line_indexes(
-    flow_lines: Sequence[FlowLine], contents_line_indexes: set[int]
+    all_lines: Sequence[FlowLine], contents_line_indexes: set[int]
 ) -> set[int]:
     """Return all lines of the pages that are contents for the most part."""
     if not contents_line_indexes:
         return set()
     line_indexes_by_page: defaultdict[int, list[int]] = defaultdict(list)
-    for line_index, flow_line in enumerate(flow_lines):
+    for line_index, flow_line in enumerate(all_lines):
         line_indexes_by_page[flow_line.page].append(line_index)
     return {
         line_index
         for page_line_indexes in line_indexes_by_page.values()
-        if sum(page_line_index in contents_line_indexes for page_line_index in page_line_indexes)
+        if len(contents_line_indexes.intersection(page_line_indexes))
         >= _MIN_CONTENTS_LINE_SHARE * len(page_line_indexes)
         for line_index in page_line_indexes
     }

@@ -125,13 +125,13 @@ class KeyAuth:
         bearer_token = read_bearer_token(scope)
         if self.grants and bearer_token.startswith(ACCESS_TOKEN_PREFIX.encode()):
             app_token = bearer_token.decode("latin-1")
-            return await self._find_app_user(self.grants, app_token, scope["path"])
+            return await self._get_app_user(self.grants, app_token, scope["path"])
         key_holder = self._find_key_holder(bearer_token)
         if key_holder is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
         return self._users[key_holder]
 
-    async def _find_app_user(
+    async def _get_app_user(
         self, grant_store: GrantStore, app_token: str, request_path: str
     ) -> AuthenticatedUser:
         """Return the user whom a connected app calls for. Raise Unauthorized.

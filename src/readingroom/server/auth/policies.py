@@ -67,7 +67,7 @@ class AuthPolicies:
                 *_list_metadata_paths(self._faces_by_resource),
             }
         self._policies_by_path = {
-            server_face.path + endpoint_path: self.find_policy(server_face)
+            server_face.path + endpoint_path: self.get_face_policy(server_face)
             for server_face in server_faces
             for endpoint_path in MCP_ENDPOINT_PATHS
         }
@@ -101,7 +101,7 @@ class AuthPolicies:
         )
         """Protects what belongs to no face: the index, /docs, /metrics."""
 
-    def find_policy(self, server_face: Face) -> AuthPolicy:
+    def get_face_policy(self, server_face: Face) -> AuthPolicy:
         """Return the strictest of the policies of a face's bases."""
         return self._get_strictest_policy(server_face.bases)
 
@@ -117,7 +117,7 @@ class AuthPolicies:
         """Return the caller, or None where anybody may call. Raise Unauthorized."""
         if self._is_public_path(scope):
             return None
-        path_policy = self._find_path_policy(scope["path"])
+        path_policy = self._get_path_policy(scope["path"])
         try:
             return await path_policy.authenticate(scope)
         except Unauthorized as refusal:
@@ -150,7 +150,7 @@ class AuthPolicies:
         """What is protected, and by whose tokens; an empty list says that none are required."""
         resource_path = request.url.path.removeprefix(RESOURCE_METADATA_PATH)
         server_face = self._faces_by_resource.get(resource_path)
-        face_policy = self.find_policy(server_face) if server_face else self.default_policy
+        face_policy = self.get_face_policy(server_face) if server_face else self.default_policy
         resource_metadata = {
             "resource": get_server_address(request, self._public_url) + resource_path,
             "resource_name": server_face.title if server_face else "Reading Room",
@@ -192,7 +192,7 @@ class AuthPolicies:
             request_path in self._josh_pages and is_page_request(scope)
         )
 
-    def _find_path_policy(self, request_path: str) -> AuthPolicy:
+    def _get_path_policy(self, request_path: str) -> AuthPolicy:
         if request_path.startswith(f"{EMBEDDING_PATH_PREFIX}/"):
             return self._worker_auth
         if request_path in self._policies_by_path:

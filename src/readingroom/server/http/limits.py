@@ -148,12 +148,14 @@ class RateLimiter:
         """
         caller_ids_most_left_first = sorted(
             self._remaining_by_caller,
-            key=lambda caller_id: self._compute_remaining_requests(caller_id, now_seconds),
+            key=lambda remembered_caller_id: self._compute_remaining_requests(
+                remembered_caller_id, now_seconds
+            ),
             reverse=True,
         )
         # A tenth at once: sorting for each new caller would let a flood of them keep us busy.
-        for caller_id in caller_ids_most_left_first[: _MAX_REMEMBERED_CALLERS // 10]:
-            del self._remaining_by_caller[caller_id]
+        for remembered_caller_id in caller_ids_most_left_first[: _MAX_REMEMBERED_CALLERS // 10]:
+            del self._remaining_by_caller[remembered_caller_id]
 
 
 class OpenRequests:

@@ -172,12 +172,12 @@ class _ToolHandlers:
         try:
             if tool_and_dialect is None:
                 call_record.error_code = "unknown_tool"
-                refusal_reason = (
+                read_only_suffix = (
                     ": this key may only read" if request_params.name in self._tools_by_name else ""
                 )
                 raise MCPError(
                     wire.INVALID_PARAMS,
-                    f"Unknown tool: {request_params.name[:100]}{refusal_reason}",
+                    f"Unknown tool: {request_params.name[:100]}{read_only_suffix}",
                 )
             if (
                 "input_responses" in request_params.model_fields_set

@@ -62,7 +62,7 @@ class LandingPages:
     def show_face(self, server_face: Face, request: Request) -> Response:
         """`GET /mcp` by a browser: what this endpoint is, and how clients connect to it."""
         server_address = get_server_address(request, self._settings.public_url)
-        face_access = self._policies.find_policy(server_face).access
+        face_access = self._policies.get_face_policy(server_face).access
         needs_key = face_access == "key"
         mcp_url = f"{server_address}{server_face.path}/mcp"
         key_header_option = ' --header "Authorization: Bearer YOUR_KEY"' if needs_key else ""
@@ -150,7 +150,7 @@ class LandingPages:
             faces=[
                 (
                     server_face,
-                    self._policies.find_policy(server_face).access,
+                    self._policies.get_face_policy(server_face).access,
                     self._make_install_links(server_face, request),
                 )
                 for server_face in self._faces
@@ -162,7 +162,7 @@ class LandingPages:
     def _make_install_links(self, server_face: Face, request: Request) -> list[tuple[str, str]]:
         """Return the links that add a face to a client; with a sign-in they need no key."""
         # No real key: whoever the page is sent on to must not get it.
-        needs_key = self._policies.find_policy(server_face).access == "key"
+        needs_key = self._policies.get_face_policy(server_face).access == "key"
         bearer_key = (
             "YOUR_KEY" if needs_key and not self._policies.can_connect_apps(request) else None
         )
@@ -209,9 +209,9 @@ class LandingPages:
         }
 
     def _build_server_entry(self, server_face: Face, server_address: str) -> dict[str, Any]:
-        server_urls = {"mcp": f"{server_address}{server_face.path}/mcp"}
+        url_by_transport = {"mcp": f"{server_address}{server_face.path}/mcp"}
         if server_face.serves_sse:
-            server_urls["sse"] = f"{server_address}{server_face.path}/sse"
+            url_by_transport["sse"] = f"{server_address}{server_face.path}/sse"
         return {
             "name": server_face.server_name,
             "title": server_face.title,
@@ -220,8 +220,8 @@ class LandingPages:
                 for knowledge_base in server_face.bases
                 if knowledge_base.name in BASES
             ],  # not the desk
-            "access": self._policies.find_policy(server_face).access,
-            **server_urls,
+            "access": self._policies.get_face_policy(server_face).access,
+            **url_by_transport,
         }
 
 

@@ -68,7 +68,7 @@ async def _show_manifest(
         "_meta": {_PUBLISHER_META_KEY: {"tools": tool_entries, "documentation": mcp_url}},
     }
     if _is_public_address(server_address):
-        needs_key = auth_policies.find_policy(server_face).access == "key"
+        needs_key = auth_policies.get_face_policy(server_face).access == "key"
         can_sign_in = auth_policies.can_connect_apps(request)
         server_manifest["remotes"] = [_make_remote_entry(mcp_url, needs_key, can_sign_in)]
         # The registry takes icons by an https address only.

@@ -79,7 +79,7 @@ def build_console_pages(
     handler_by_job_kind = {
         job_kind: job_handler
         for pages_of_base in pages_of_bases
-        for job_kind, job_handler in pages_of_base.job_handlers.items()
+        for job_kind, job_handler in pages_of_base.job_handler_by_kind.items()
     }
     # The checks are no base's own, and run like any other job.
     handler_by_job_kind |= doctor_pages.make_job_handlers()

@@ -9,13 +9,13 @@ from typing import Any
 import anyio
 
 from readingroom.core.errors import KnowledgeError
-from readingroom.storage.changes import StepHook, StoreChanges, ignore_step
+from readingroom.storage.changes import StepHook, StoreChangeCoordinator, ignore_step
 from readingroom.storage.intents import Intent
 from readingroom.storage.postgres.database import PostgresDatabase
 
 
-class TransactionChanges:
-    """The changes of one base; the methods of `StoreChanges`, with nothing to recover."""
+class TransactionChangeCoordinator:
+    """The changes of one base; the methods of `StoreChangeCoordinator`, with nothing to recover."""
 
     def __init__(
         self, postgres_database: PostgresDatabase, base_name: str, on_step: StepHook = ignore_step
@@ -58,17 +58,17 @@ class TransactionChanges:
         return 0
 
 
-AnyChanges = StoreChanges | TransactionChanges
+AnyChangeCoordinator = StoreChangeCoordinator | TransactionChangeCoordinator
 """The changes of a base, wherever its stores are."""
 
 
-def open_changes(
+def make_change_coordinator(
     base_name: str, base_folder: Path, postgres_database: PostgresDatabase | None, on_step: StepHook
-) -> AnyChanges:
-    """Return the changes of a base in its folder, or in the database where there is one."""
+) -> AnyChangeCoordinator:
+    """Return what runs the changes of a base in its folder, or in the database if there is one."""
     if postgres_database is None:
-        return StoreChanges(base_folder / "intents.db", on_step)
-    return TransactionChanges(postgres_database, base_name, on_step)
+        return StoreChangeCoordinator(base_folder / "intents.db", on_step)
+    return TransactionChangeCoordinator(postgres_database, base_name, on_step)
 
 
 def open_restore(

@@ -113,7 +113,7 @@ class PostgresCollection:
         self.database = postgres_database
         self.name = collection_name
         self.column_field_names = column_field_names
-        self.split_stems: SplitStems = _find_no_stems
+        self.split_stems: SplitStems = _return_no_stems
         self.chunks_table = f"{collection_name}_chunks"
         self.vectors_table = f"{collection_name}_vectors"
 
@@ -444,7 +444,7 @@ class _WritePendingChange:
         connection.execute("SELECT pg_notify('readingroom', ?)", (self.collection_name,))
 
 
-def _find_no_stems(text: str) -> Stems:
+def _return_no_stems(text: str) -> Stems:
     """Return nothing: for a collection that nobody searches by words."""
     return ()
 

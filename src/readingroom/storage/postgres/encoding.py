@@ -35,7 +35,7 @@ _EMPTY_TSVECTOR_FIELD = struct.pack(">i", len(_EMPTY_TSVECTOR)) + _EMPTY_TSVECTO
 # The highest weight, for which the rank of a stem tells how often it stands there.
 _HIGHEST_WEIGHT = 0xC000
 # Between a stem and its positions stand a zero and how many there are: by their bytes, two each.
-_ENCODED_COUNT_BY_BYTE_COUNT = [
+_ENCODED_BYTE_COUNTS = [
     struct.pack(">xH", positions_byte_count // 2)
     for positions_byte_count in range(2 * _MAX_POSITIONS_PER_WORD + 1)
 ]
@@ -171,7 +171,7 @@ def _encode_words(stems: Stems) -> bytes:
     for stem, joined_positions in position_bytes_by_stem.items():
         encoded_words += (
             stem.encode(),
-            _ENCODED_COUNT_BY_BYTE_COUNT[len(joined_positions)],
+            _ENCODED_BYTE_COUNTS[len(joined_positions)],
             joined_positions,
         )
     return b"".join(encoded_words)

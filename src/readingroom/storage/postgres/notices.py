@@ -82,13 +82,15 @@ class NoticeListener:
             # Whatever was written before this connection heard of it.
             with self._lock:
                 store_names = list(self._wake_subscribers_by_store)
-            self._wake_all(store_names)
+            self._wake_subscribers_of_stores(store_names)
             while not end_event.is_set():
-                self._wake_all(connection.wait_for_notices(_SECONDS_BETWEEN_LOOKS))
+                self._wake_subscribers_of_stores(
+                    connection.wait_for_notices(_SECONDS_BETWEEN_LOOKS)
+                )
         finally:
             connection.close()
 
-    def _wake_all(self, store_names: Sequence[str]) -> None:
+    def _wake_subscribers_of_stores(self, store_names: Sequence[str]) -> None:
         for store_name in dict.fromkeys(store_names):
             with self._lock:
                 wake_subscribers = list(self._wake_subscribers_by_store.get(store_name, ()))

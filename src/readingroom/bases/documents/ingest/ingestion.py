@@ -36,7 +36,7 @@ from readingroom.ingest.pipeline import UnpackedFile
 from readingroom.ingest.private_copy import PrivateCopy, enter_copy_in_thread
 from readingroom.storage.files import resolve_inside
 from readingroom.storage.intents import Intent
-from readingroom.storage.postgres.changes import open_changes
+from readingroom.storage.postgres.changes import make_change_coordinator
 from readingroom.storage.postgres.files import open_files
 
 FileIngestOutcome = IngestedDocument | AlreadyIngested | SkippedDocument
@@ -66,7 +66,7 @@ class Ingestion:
         self._store = document_store
         self._applications = application_store
         self._context = ingest_context
-        self._changes = open_changes(
+        self._change_coordinator = make_change_coordinator(
             "documents", base_folder, ingest_context.database, ingest_context.on_step
         )
 
@@ -153,7 +153,7 @@ class Ingestion:
             self._context.embedder,
             scale_progress(report_progress, 50, 95),
         )
-        async with self._changes.begin_change(_CHANGE_LOCK_NAME):
+        async with self._change_coordinator.begin_change(_CHANGE_LOCK_NAME):
             # Another call may have stored the same bytes while this one was reading them.
             ingested_record = await self._find_complete_record(application_ref, private_copy)
             if ingested_record:
@@ -171,11 +171,11 @@ class Ingestion:
         Raises:
             DocumentNotFound: no document has this id.
         """
-        async with self._changes.begin_change(_CHANGE_LOCK_NAME):
+        async with self._change_coordinator.begin_change(_CHANGE_LOCK_NAME):
             document_record = await self._store.find_record(document_id)
             if document_record is None:
                 raise make_document_not_found_error(document_id)
-            async with self._changes.record_intent(
+            async with self._change_coordinator.record_intent(
                 "remove", document_id=document_id, file_hash=document_record.file_hash
             ):
                 chunk_count = await self._delete_document(document_id)
@@ -197,17 +197,17 @@ class Ingestion:
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup or a check of all stores."""
-        return self._changes.pause_changes()
+        return self._change_coordinator.pause_changes()
 
     # --- recovery ---
 
     async def finish_interrupted_changes(self) -> int:
         """Complete or undo every interrupted change; returns how many there were."""
-        return await self._changes.recover_changes(self._finish_change)
+        return await self._change_coordinator.recover_changes(self._finish_change)
 
     async def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and have not ended."""
-        return await self._changes.list_unfinished()
+        return await self._change_coordinator.list_unfinished()
 
     async def _finish_change(self, change_intent: Intent) -> None:
         document_id = change_intent.body["document_id"]
@@ -225,7 +225,7 @@ class Ingestion:
 
     async def delete_orphan_document(self, document_id: str) -> None:
         """Delete the chunks and the file of a document that is not registered."""
-        async with self._changes.begin_change(_CHANGE_LOCK_NAME):
+        async with self._change_coordinator.begin_change(_CHANGE_LOCK_NAME):
             if await self._store.find_record(document_id) is None:
                 await self._delete_document(document_id)
 
@@ -311,9 +311,11 @@ class Ingestion:
         embedded_chunks: EmbeddedChunks,
         private_copy: PrivateCopy,
     ) -> IngestedDocument:
-        on_step = self._changes.on_step
+        on_step = self._change_coordinator.on_step
         new_chunks = build_chunks(document_record, parsed_document, embedded_chunks)
-        async with self._changes.record_intent("ingest", document_id=document_record.document_id):
+        async with self._change_coordinator.record_intent(
+            "ingest", document_id=document_record.document_id
+        ):
             # The copy before the entry: a registered document always has pages to draw.
             await anyio.to_thread.run_sync(self._write_copy, private_copy, document_record)
             on_step("ingest:file")
@@ -352,7 +354,7 @@ class Ingestion:
         )
 
     async def _delete_document(self, document_id: str) -> int:
-        on_step = self._changes.on_step
+        on_step = self._change_coordinator.on_step
         # The entry first: from then on nobody is shown the document, whatever is left of it.
         await self._store.unregister_document(document_id)
         on_step("remove:registry")

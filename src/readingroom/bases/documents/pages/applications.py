@@ -142,7 +142,7 @@ def make_pages(documents_service: DocumentsService, job_store: JobStore) -> Base
                 "/documents/{document_id}/pages/{page:page_number}.webp", document_pages.draw_page
             ),
         ],
-        job_handlers={UPLOAD_JOB_KIND: UploadJobs(documents_service).run_job},
+        job_handler_by_kind={UPLOAD_JOB_KIND: UploadJobs(documents_service).run_job},
         build_record_page_extras=document_pages.build_record_page_extras,
         list_recent_events=document_pages.list_recent_events,
     )

@@ -21,7 +21,7 @@ from readingroom.bases.federal.formats import (
     votes,
 )
 from readingroom.bases.federal.formats.parts import pdfs
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.schema.entries import FileProblem, FileStamp, ParsedRecord
 
 
@@ -30,14 +30,14 @@ class Loader(Protocol):
 
     format_id: ClassVar[str]
     """With its version: files that an older version loaded are read again."""
-    source_names: ClassVar[tuple[str, ...]]
+    record_source_names: ClassVar[tuple[str, ...]]
     """The sources of its records; `federal load SOURCE …` chooses loaders by them."""
 
     complete_for_columns: ClassVar[str | None]
     """Columns (`congress`, or several with commas) for whose values a file holds every record:
     stored records with the same values that are not in the file are gone."""
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         """Whether a file is in this format, judged by its name and its beginning."""
         ...
 
@@ -103,5 +103,5 @@ def list_source_names_of_format(format_id: str) -> list[str]:
         source_name
         for loader in LOADERS
         if loader.format_id == format_id
-        for source_name in loader.source_names
+        for source_name in loader.record_source_names
     ]

@@ -35,7 +35,7 @@ from readingroom.bases.federal.formats.parts.bill_fields import (
     require_text,
 )
 from readingroom.bases.federal.formats.parts.bill_stage import determine_progress
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     build_committee_stub,
     build_legislator_stub,
@@ -54,8 +54,8 @@ from readingroom.bases.federal.formats.parts.xml import (
     parse_xml,
 )
 from readingroom.bases.federal.schema.congress import (
-    BILL_LABELS,
     GPO_PUBLISHER,
+    LABEL_BY_BILL_TYPE,
     build_bill_page_url,
     format_bill_number,
     format_ordinal,
@@ -91,7 +91,7 @@ class BillStatusLoader:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
     format_id: ClassVar[str] = "billstatus/8"
-    source_names: ClassVar[tuple[str, ...]] = (
+    record_source_names: ClassVar[tuple[str, ...]] = (
         "bills",
         "amendments",
         "cbo_cost_estimates",
@@ -100,8 +100,8 @@ class BillStatusLoader:
     )
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<billStatus" in file_start.first_bytes
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return b"<billStatus" in file_start_reader.first_bytes
 
     def parse(
         self, raw_file: RawFile, file_stamp: FileStamp
@@ -279,7 +279,7 @@ class _BillParser:
 
     def list_file_problems(self) -> Iterator[FileProblem]:
         """Yield where the file holds less than it says."""
-        bill_label = f"{BILL_LABELS[self.bill_type]} {self.bill_number}"
+        bill_label = f"{LABEL_BY_BILL_TYPE[self.bill_type]} {self.bill_number}"
         amendment_elements = self._bill_element.findall("amendments/amendment")
         miscount_messages = list(describe_miscounted_lists(self._bill_element, bill_label))
         for amendment_element in amendment_elements:
@@ -432,7 +432,7 @@ class _BillParser:
         amendment_label = (
             f"{'S.Amdt.' if amendment_type == 'samdt' else 'H.Amdt.'} {amendment_number}"
         )
-        bill_label = f"{BILL_LABELS[self.bill_type]} {self.bill_number}"
+        bill_label = f"{LABEL_BY_BILL_TYPE[self.bill_type]} {self.bill_number}"
         citation_text = f"{amendment_label} to {bill_label}, {format_ordinal(congress)} Congress"
         url_slug = "senate-amendment" if amendment_type == "samdt" else "house-amendment"
         return Amendment(
@@ -474,7 +474,7 @@ class _BillParser:
     def _build_amendment_links(
         self, amendment_element: Element, amendment_record: Amendment
     ) -> Iterator[RecordLink]:
-        bill_label = f"{BILL_LABELS[self.bill_type]} {self.bill_number}"
+        bill_label = f"{LABEL_BY_BILL_TYPE[self.bill_type]} {self.bill_number}"
         evidence_text = f"amendments/amendment in the file of {bill_label}"
         yield RecordLink(LinkKind.AMENDMENT, self.bill_id, evidence_text)
         if amendment_record.amends:

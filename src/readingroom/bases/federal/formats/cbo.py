@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.xml import find_text, hash_element, parse_xml
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
@@ -32,11 +32,14 @@ class CostEstimateLoader:
     """`119congress-cost-estimates.xml`: the estimates of a Congress, as CBO lists them."""
 
     format_id: ClassVar[str] = "cbo/1"
-    source_names: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<response>" in file_start.first_bytes and b"cbo.gov/" in file_start.first_bytes
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return (
+            b"<response>" in file_start_reader.first_bytes
+            and b"cbo.gov/" in file_start_reader.first_bytes
+        )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         for item_element in parse_xml(raw_file.data).findall("item"):

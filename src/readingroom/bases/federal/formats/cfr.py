@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.references import References, collect_references
 from readingroom.bases.federal.formats.parts.xml import (
     extract_prose,
@@ -47,11 +47,11 @@ class CfrLoader:
     """`CFR-2018-title27-vol3-uslm.xml`: the sections and appendices of a volume."""
 
     format_id: ClassVar[str] = "cfr/3"
-    source_names: ClassVar[tuple[str, ...]] = ("cfr_sections",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("cfr_sections",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return is_uslm(file_start, b"<cfrDoc ")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return is_uslm(file_start_reader, b"<cfrDoc ")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         volume_element = parse_xml(raw_file.data)

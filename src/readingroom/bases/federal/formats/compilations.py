@@ -6,7 +6,7 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts import references
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_iso_date, parse_xml
 from readingroom.bases.federal.formats.register import to_title_case
 from readingroom.bases.federal.formats.uslm import extract_body_text, is_uslm
@@ -31,11 +31,11 @@ class CompilationLoader:
     """`COMPS-1565.xml`: one act as amended."""
 
     format_id: ClassVar[str] = "comps/1"
-    source_names: ClassVar[tuple[str, ...]] = ("statute_compilations",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("statute_compilations",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return is_uslm(file_start, b"<statuteCompilation ")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return is_uslm(file_start_reader, b"<statuteCompilation ")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         compilation_element = parse_xml(raw_file.data)

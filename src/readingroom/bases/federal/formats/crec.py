@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bill_links, find_law_links
 from readingroom.bases.federal.formats.parts.people import (
     build_legislator_stub,
@@ -31,8 +31,8 @@ from readingroom.bases.federal.formats.parts.xml import (
 )
 from readingroom.bases.federal.formats.uslm import parse_spelled_date
 from readingroom.bases.federal.schema.congress import (
-    BILL_LABELS,
     GPO_PUBLISHER,
+    LABEL_BY_BILL_TYPE,
     format_ordinal,
     get_congress_on,
 )
@@ -83,13 +83,13 @@ class RecordPageLoader:
     """`CREC-2005-07-20-pt1-PgE1551-2.htm`: the text of one item."""
 
     format_id: ClassVar[str] = "crec-page/2"
-    source_names: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
+    record_source_names: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         return (
-            b"[Congressional Record Volume" in file_start.first_bytes
-            and file_start.name.startswith("CREC-")
+            b"[Congressional Record Volume" in file_start_reader.first_bytes
+            and file_start_reader.name.startswith("CREC-")
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
@@ -102,13 +102,13 @@ class RecordIssueLoader:
     """`mods.xml`: what every item of a day's issue is, who spoke in it, what it names."""
 
     format_id: ClassVar[str] = "crec-mods/2"
-    source_names: ClassVar[tuple[str, ...]] = ("congressional_record",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("congressional_record",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         return (
-            b"http://www.loc.gov/mods" in file_start.first_bytes
-            and b">CREC<" in file_start.first_bytes
+            b"http://www.loc.gov/mods" in file_start_reader.first_bytes
+            and b">CREC<" in file_start_reader.first_bytes
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
@@ -404,7 +404,7 @@ def _format_amended_bill(bill_id: str | None) -> str:
     if bill_id is None:
         return ""
     bill_type, _, bill_number = bill_id.split(":")
-    return f" to {BILL_LABELS[bill_type]} {bill_number}"
+    return f" to {LABEL_BY_BILL_TYPE[bill_type]} {bill_number}"
 
 
 def _find_amended_bill_id(opening_text: str, congress: int) -> str | None:

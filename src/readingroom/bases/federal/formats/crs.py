@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bill_links, find_law_links
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
@@ -37,12 +37,13 @@ class CrsReportLoader:
     """`/crsreport/R47892`: a report; `/crsreport`: a list, which knows less of each."""
 
     format_id: ClassVar[str] = "crs/3"
-    source_names: ClassVar[tuple[str, ...]] = ("crs_reports",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("crs_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         return (
-            file_start.first_bytes.lstrip()[:1] == b"{" and b'"CRSReport' in file_start.first_bytes
+            file_start_reader.first_bytes.lstrip()[:1] == b"{"
+            and b'"CRSReport' in file_start_reader.first_bytes
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:

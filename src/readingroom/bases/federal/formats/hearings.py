@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bill_links
 from readingroom.bases.federal.formats.parts.people import build_committee_stub, parse_chamber
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_iso_date, parse_xml
-from readingroom.bases.federal.schema.congress import BILL_LABELS, format_ordinal
+from readingroom.bases.federal.schema.congress import LABEL_BY_BILL_TYPE, format_ordinal
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
     ParsedRecord,
@@ -40,11 +40,11 @@ class HouseMeetingLoader:
     """`HMTG-113-RU00-20140519.xml` of docs.house.gov."""
 
     format_id: ClassVar[str] = "house-meeting/2"
-    source_names: ClassVar[tuple[str, ...]] = ("hearings",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<committee-meeting" in file_start.first_bytes
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return b"<committee-meeting" in file_start_reader.first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield from _parse_house_meeting(parse_xml(raw_file.data), file_stamp)
@@ -54,11 +54,11 @@ class HouseWitnessLoader:
     """The list of witnesses of a House meeting; a file of its own that names the meeting."""
 
     format_id: ClassVar[str] = "house-witnesses/1"
-    source_names: ClassVar[tuple[str, ...]] = ("hearings",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<witness-list" in file_start.first_bytes
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return b"<witness-list" in file_start_reader.first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield _parse_house_witnesses(parse_xml(raw_file.data), file_stamp)
@@ -68,11 +68,11 @@ class CongressMeetingLoader:
     """A meeting, as /v3/committee-meeting/118/house/115538 gives it."""
 
     format_id: ClassVar[str] = "congress-meeting/2"
-    source_names: ClassVar[tuple[str, ...]] = ("hearings",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return _has_json_object(file_start, b"committeeMeeting")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return _has_json_object(file_start_reader, b"committeeMeeting")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield from _parse_congress_meeting(
@@ -84,21 +84,22 @@ class CongressHearingLoader:
     """A printed hearing, as /v3/hearing/116/senate/37721 gives it."""
 
     format_id: ClassVar[str] = "congress-hearing/2"
-    source_names: ClassVar[tuple[str, ...]] = ("hearings",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return _has_json_object(file_start, b"hearing")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return _has_json_object(file_start_reader, b"hearing")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield from _parse_congress_hearing(json.loads(raw_file.data)["hearing"], file_stamp)
 
 
-def _has_json_object(file_start: FileStart, object_name: bytes) -> bool:
+def _has_json_object(file_start_reader: FileStartReader, object_name: bytes) -> bool:
     """Whether it is JSON with an object of this name; the API's description only mentions it."""
-    is_json = file_start.first_bytes.lstrip()[:1] == b"{"
+    is_json = file_start_reader.first_bytes.lstrip()[:1] == b"{"
     return (
-        is_json and re.search(rb'"%s"\s*:\s*\{' % object_name, file_start.first_bytes) is not None
+        is_json
+        and re.search(rb'"%s"\s*:\s*\{' % object_name, file_start_reader.first_bytes) is not None
     )
 
 
@@ -112,7 +113,7 @@ def _parse_house_meeting(meeting_element: Element, file_stamp: FileStamp) -> Ite
     )
     details_element = meeting_element.find("meeting-details")
     meeting_title = find_text(details_element, "meeting-title") or f"Meeting {event_id}"
-    named_committees = [
+    committee_ids_and_names = [
         # The House leaves out the HS that its codes have in every other file: RU00 is HSRU.
         (make_committee_id(f"HS{committee_code}"), find_text(committee_element) or committee_code)
         for committee_element in meeting_element.iterfind(
@@ -138,7 +139,7 @@ def _parse_house_meeting(meeting_element: Element, file_stamp: FileStamp) -> Ite
     ]
     yield from _build_parsed_records(
         file_stamp,
-        named_committees,
+        committee_ids_and_names,
         hearing_links,
         revision=meeting_element.get("update-date"),
         publisher_name=_HOUSE_PUBLISHER,
@@ -336,7 +337,7 @@ def _list_committees(hearing_data: dict[str, Any]) -> list[CommitteeIdAndName]:
 def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[RecordLink]:
     for bill_data in related_bills:
         bill_type = str(bill_data.get("type") or "").lower()
-        if bill_type in BILL_LABELS:
+        if bill_type in LABEL_BY_BILL_TYPE:
             bill_id = make_bill_id(bill_data["congress"], bill_type, bill_data["number"])
             yield RecordLink(
                 LinkKind.HEARING,
@@ -350,7 +351,7 @@ def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[Recor
 
 def _build_parsed_records(
     file_stamp: FileStamp,
-    named_committees: Sequence[CommitteeIdAndName],
+    committee_ids_and_names: Sequence[CommitteeIdAndName],
     record_links: Sequence[RecordLink],
     *,
     publisher_name: str,
@@ -362,14 +363,14 @@ def _build_parsed_records(
     **record_fields: Any,
 ) -> Iterator[ParsedRecord]:
     chamber_name: Chamber | None = record_fields["chamber"]
-    for committee_id, committee_name in named_committees:
+    for committee_id, committee_name in committee_ids_and_names:
         yield build_committee_stub(committee_id, committee_name, chamber_name, file_stamp)
     bill_ids = dict.fromkeys(
         record_link.id for record_link in record_links if record_link.kind is LinkKind.HEARING
     )
     hearing_record = Hearing(
         **record_fields,
-        committees=[committee_id for committee_id, _ in named_committees],
+        committees=[committee_id for committee_id, _ in committee_ids_and_names],
         bills=list(bill_ids),
         **build_citation_fields(
             file_stamp,
@@ -382,7 +383,7 @@ def _build_parsed_records(
     )
     committee_links = [
         RecordLink(LinkKind.COMMITTEE, committee_id, f"committees: {committee_name}")
-        for committee_id, committee_name in named_committees
+        for committee_id, committee_name in committee_ids_and_names
     ]
     yield ParsedRecord(
         hearing_record,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     BIOGUIDE_PUBLISHER,
     LEGISLATORS_PUBLISHER,
@@ -13,7 +13,7 @@ from readingroom.bases.federal.formats.parts.people import (
     build_office_record,
     parse_chamber,
 )
-from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
+from readingroom.bases.federal.formats.parts.yaml_files import parse_yaml
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
@@ -52,21 +52,21 @@ class LegislatorLoader:
     """`legislators-current.yaml`, `legislators-historical.yaml`."""
 
     format_id: ClassVar[str] = "legislators/3"
-    source_names: ClassVar[tuple[str, ...]] = ("legislators", "staff_directories")
+    record_source_names: ClassVar[tuple[str, ...]] = ("legislators", "staff_directories")
     current_source_name: ClassVar[str] = "legislators"
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        if not file_start.first_bytes.startswith(b"- id:\n"):
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        if not file_start_reader.first_bytes.startswith(b"- id:\n"):
             return False
-        first_bytes = file_start.read_start(_RECOGNITION_BYTE_COUNT)
+        first_bytes = file_start_reader.read_start(_RECOGNITION_BYTE_COUNT)
         # executive.yaml looks alike, but its people are presidents.
         has_member_terms = b"  - type: sen" in first_bytes or b"  - type: rep" in first_bytes
         return has_member_terms and b"  - type: prez" not in first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        people_data = load_yaml(raw_file.data)
-        file_stamp = _add_file_date(file_stamp, people_data)
+        people_data = parse_yaml(raw_file.data)
+        file_stamp = _make_dated_stamp(file_stamp, people_data)
         is_current_list = "current" in raw_file.name
         for person_data in people_data:
             legislator_record = _build_legislator(person_data, is_current_list, file_stamp)
@@ -83,18 +83,18 @@ class CommitteeLoader:
     """`committees-current.yaml`, `committees-historical.yaml`."""
 
     format_id: ClassVar[str] = "committees/1"
-    source_names: ClassVar[tuple[str, ...]] = ("committees",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("committees",)
     current_source_name: ClassVar[str] = "committees"
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         return (
-            file_start.first_bytes.startswith(b"- type: ")
-            and b"thomas_id:" in file_start.first_bytes
+            file_start_reader.first_bytes.startswith(b"- type: ")
+            and b"thomas_id:" in file_start_reader.first_bytes
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        for committee_data in load_yaml(raw_file.data):
+        for committee_data in parse_yaml(raw_file.data):
             subcommittee_items = committee_data.get("subcommittees", ())
             committee_id = make_committee_id(str(committee_data["thomas_id"]))
             subcommittee_ids = [
@@ -115,22 +115,22 @@ class RosterLoader:
     """`committee-membership-current.yaml`."""
 
     format_id: ClassVar[str] = "rosters/1"
-    source_names: ClassVar[tuple[str, ...]] = ("committee_memberships",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("committee_memberships",)
     # A roster lists every seat of its Congress: whoever is not in it has left the committee.
     complete_for_columns: ClassVar[str | None] = "congress"
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        first_line, _, other_lines = file_start.first_bytes.partition(b"\n")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        first_line, _, other_lines = file_start_reader.first_bytes.partition(b"\n")
         return (
             first_line.endswith(b":")
             and other_lines.startswith(b"- name:")
-            and b"bioguide:" in file_start.first_bytes
+            and b"bioguide:" in file_start_reader.first_bytes
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         # The file does not say of which Congress it is: it is that of the day it was read.
         congress = get_congress_on(file_stamp.retrieved_at)
-        for committee_code, committee_seats in load_yaml(raw_file.data).items():
+        for committee_code, committee_seats in parse_yaml(raw_file.data).items():
             for committee_seat in committee_seats:
                 named_person = Person(
                     bioguide_id=committee_seat["bioguide"], name=committee_seat["name"]
@@ -145,18 +145,18 @@ class DistrictOfficeLoader:
     """`legislators-district-offices.yaml`."""
 
     format_id: ClassVar[str] = "district-offices/1"
-    source_names: ClassVar[tuple[str, ...]] = ("staff_directories",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("staff_directories",)
     # The file has all offices of its type, and none of another.
     complete_for_columns: ClassVar[str | None] = "type"
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         return (
-            file_start.first_bytes.startswith(b"- id:\n")
-            and b"\n  offices:\n" in file_start.first_bytes
+            file_start_reader.first_bytes.startswith(b"- id:\n")
+            and b"\n  offices:\n" in file_start_reader.first_bytes
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        for member_data in load_yaml(raw_file.data):
+        for member_data in parse_yaml(raw_file.data):
             for office_data in member_data["offices"]:
                 yield _build_district_office(member_data["id"]["bioguide"], office_data, file_stamp)
 
@@ -165,20 +165,23 @@ class SocialMediaLoader:
     """`legislators-social-media.yaml`."""
 
     format_id: ClassVar[str] = "social-media/1"
-    source_names: ClassVar[tuple[str, ...]] = ("staff_directories",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("staff_directories",)
     complete_for_columns: ClassVar[str | None] = "type"
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"- id:\n" in file_start.first_bytes and b"\n  social:\n" in file_start.first_bytes
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return (
+            b"- id:\n" in file_start_reader.first_bytes
+            and b"\n  social:\n" in file_start_reader.first_bytes
+        )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
-        for member_data in load_yaml(raw_file.data):
+        for member_data in parse_yaml(raw_file.data):
             yield _build_account_record(
                 member_data["id"]["bioguide"], member_data["social"], file_stamp
             )
 
 
-def _add_file_date(file_stamp: FileStamp, people_data: list[dict[str, Any]]) -> FileStamp:
+def _make_dated_stamp(file_stamp: FileStamp, people_data: list[dict[str, Any]]) -> FileStamp:
     """Date a file that bears no date: it is of no earlier day than the newest term that began."""
     retrieval_day = file_stamp.retrieved_at[:10]
     term_start_days = [
@@ -267,8 +270,8 @@ def _build_washington_office(
         office_member.id,
         file_stamp,
         type="washington_office",
-        office_title=office_title,
-        office_names=(office_title, office_member.name),
+        contact_place_title=office_title,
+        contact_place_names=(office_title, office_member.name),
         evidence_text=f"terms: address {latest_term['address']}",
         raw_sha256=hash_item([office_member.name, latest_term]),
         city="Washington",
@@ -401,8 +404,11 @@ def _build_district_office(
         bioguide_id,
         file_stamp,
         type="district_office",
-        office_title=office_title,
-        office_names=(f"{city_and_state} district office", office_data.get("building") or ""),
+        contact_place_title=office_title,
+        contact_place_names=(
+            f"{city_and_state} district office",
+            office_data.get("building") or "",
+        ),
         evidence_text=f"offices: {office_data['id']} under bioguide {bioguide_id}",
         raw_sha256=hash_item([bioguide_id, office_data]),
         latitude=office_data.get("latitude"),
@@ -428,8 +434,8 @@ def _build_account_record(
         bioguide_id,
         file_stamp,
         type="social_media",
-        office_title=f"Accounts on social media ({bioguide_id})",
-        office_names=tuple(account_handles),
+        contact_place_title=f"Accounts on social media ({bioguide_id})",
+        contact_place_names=tuple(account_handles),
         evidence_text=f"social: {', '.join(account_name_by_service)} under bioguide {bioguide_id}",
         raw_sha256=hash_item([bioguide_id, social_data]),
         accounts=account_name_by_service,

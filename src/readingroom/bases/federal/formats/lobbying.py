@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bill_links, find_law_links
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
@@ -32,13 +32,13 @@ class LobbyingFilingLoader:
     """A filing, or a page of filings, as /api/v1/filings/ gives it."""
 
     format_id: ClassVar[str] = "lda/1"
-    source_names: ClassVar[tuple[str, ...]] = ("lda_filings",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("lda_filings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         return (
-            file_start.first_bytes.lstrip()[:1] == b"{"
-            and b'"filing_uuid"' in file_start.first_bytes
+            file_start_reader.first_bytes.lstrip()[:1] == b"{"
+            and b'"filing_uuid"' in file_start_reader.first_bytes
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:

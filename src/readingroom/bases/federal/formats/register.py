@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts import references
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_law_links
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
@@ -70,11 +70,14 @@ class RegisterIssueLoader:
     """`FR-2017-10-03-uslm.xml`: every document of one day's issue."""
 
     format_id: ClassVar[str] = "register-issue/4"
-    source_names: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
+    record_source_names: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for_columns: ClassVar[str | None] = "published_at"
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return USLM_NAMESPACE in file_start.first_bytes and b"<frDoc" in file_start.first_bytes
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return (
+            USLM_NAMESPACE in file_start_reader.first_bytes
+            and b"<frDoc" in file_start_reader.first_bytes
+        )
 
     def parse(
         self, raw_file: RawFile, file_stamp: FileStamp
@@ -98,11 +101,13 @@ class RegisterIssueLoader:
                 )
                 printed_document_numbers.add(parsed_document.record.id.removeprefix("presdoc:"))
                 yield parsed_document
-        for document_number in sorted(listed_titles_by_number.keys() - printed_document_numbers):
+        for missing_document_number in sorted(
+            listed_titles_by_number.keys() - printed_document_numbers
+        ):
             yield FileProblem(
-                f"the contents of this issue list {document_number} "
-                f"({listed_titles_by_number[document_number][:100]}), which is not in the file: "
-                f"download the issue of {published_at} again, or load the document from the "
+                f"the contents of this issue list {missing_document_number} "
+                f"({listed_titles_by_number[missing_document_number][:100]}), which is not in the "
+                f"file: download the issue of {published_at} again, or load the document from the "
                 "Federal Register's API"
             )
 
@@ -136,14 +141,14 @@ class RegisterJsonLoader:
     """A document, or a page of results, as api/v1/documents of the Federal Register gives it."""
 
     format_id: ClassVar[str] = "register-json/3"
-    source_names: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
+    record_source_names: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         # The API may put a long abstract and every agency first.
-        return file_start.first_bytes.lstrip()[
+        return file_start_reader.first_bytes.lstrip()[
             :1
-        ] == b"{" and b'"document_number"' in file_start.read_start(_JSON_FIRST_BYTE_COUNT)
+        ] == b"{" and b'"document_number"' in file_start_reader.read_start(_JSON_FIRST_BYTE_COUNT)
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         file_data = json.loads(raw_file.data)
@@ -398,9 +403,9 @@ def _build_document(document_fields: dict[str, Any], file_stamp: FileStamp) -> P
 def _find_document_links(document_fields: dict[str, Any]) -> Iterator[RecordLink]:
     """The dockets, regulations, laws and subjects that a document names."""
     for docket_text in document_fields["dockets"]:
-        for docket_number in _DOCKET_NUMBER_PATTERN.findall(fold_dashes(docket_text)):
+        for regulations_docket_number in _DOCKET_NUMBER_PATTERN.findall(fold_dashes(docket_text)):
             yield RecordLink(
-                LinkKind.DOCKET, make_docket_id(docket_number), f"docket: {docket_text}"
+                LinkKind.DOCKET, make_docket_id(regulations_docket_number), f"docket: {docket_text}"
             )
     for affected_cfr_text in document_fields["cfr"]:
         for cfr_title_number, cfr_part_numbers_text in _CFR_PARTS_PATTERN.findall(

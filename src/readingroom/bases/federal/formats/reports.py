@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.people import parse_chamber
 from readingroom.bases.federal.formats.parts.xml import parse_iso_date
 from readingroom.bases.federal.schema.congress import GPO_PUBLISHER
@@ -44,13 +44,13 @@ class CommitteeReportLoader:
     """`/committee-report/117/hrpt/351`: a report, in its parts."""
 
     format_id: ClassVar[str] = "report/2"
-    source_names: ClassVar[tuple[str, ...]] = ("committee_reports",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         return (
-            file_start.first_bytes.lstrip()[:1] == b"{"
-            and b'"committeeReports"' in file_start.first_bytes
+            file_start_reader.first_bytes.lstrip()[:1] == b"{"
+            and b'"committeeReports"' in file_start_reader.first_bytes
         )
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
@@ -62,12 +62,12 @@ class CommitteeReportTextLoader:
     """`CRPT-117hrpt351.htm`: what a report says."""
 
     format_id: ClassVar[str] = "report-text/1"
-    source_names: ClassVar[tuple[str, ...]] = ("committee_reports",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         return (
-            _PRINTED_REPORT_PATTERN.search(file_start.first_bytes.decode("utf-8", "replace"))
+            _PRINTED_REPORT_PATTERN.search(file_start_reader.first_bytes.decode("utf-8", "replace"))
             is not None
         )
 

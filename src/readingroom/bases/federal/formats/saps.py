@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bill_links
 from readingroom.bases.federal.formats.parts.pdfs import PdfText
-from readingroom.bases.federal.formats.parts.positions import find_position
-from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
-from readingroom.bases.federal.schema.congress import BILL_LABELS
+from readingroom.bases.federal.formats.parts.positions import determine_position
+from readingroom.bases.federal.formats.parts.yaml_files import parse_yaml
+from readingroom.bases.federal.schema.congress import LABEL_BY_BILL_TYPE
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
     FileStamp,
@@ -43,16 +43,16 @@ class StatementLoader:
     """`47-Trump.yaml`: every statement of one administration."""
 
     format_id: ClassVar[str] = "saps/5"
-    source_names: ClassVar[tuple[str, ...]] = ("saps",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("saps",)
     complete_for_columns: ClassVar[str | None] = "president, congress"
 
     def __init__(self, read_pdf_texts: Callable[[Sequence[bytes]], list[PdfText]]) -> None:
         self._read_pdf_texts = read_pdf_texts
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
         return (
-            file_start.first_bytes.startswith(b"- bills:")
-            and b"document_title:" in file_start.first_bytes
+            file_start_reader.first_bytes.startswith(b"- bills:")
+            and b"document_title:" in file_start_reader.first_bytes
         )
 
     def list_companions(self, raw_file: RawFile) -> Iterator[str]:
@@ -65,7 +65,7 @@ class StatementLoader:
     ) -> Iterator[ParsedRecord | FileProblem]:
         administration = _parse_administration(raw_file.name)
         count_by_id: Counter[str] = Counter()
-        statement_entries = load_yaml(raw_file.data)
+        statement_entries = parse_yaml(raw_file.data)
         yield from _report_missing_pdfs(raw_file, statement_entries)
         for batch_start in range(0, len(statement_entries), _PDF_BATCH_SIZE):
             statement_batch = statement_entries[batch_start : batch_start + _PDF_BATCH_SIZE]
@@ -131,7 +131,7 @@ def _find_bill_ids_in_title(statement_title: str, congress: int) -> Iterator[str
     ):
         bill_type, _, bill_number = bill_link.id.split(":")
         bill_pattern = re.compile(
-            rf"{BILL_LABELS[bill_type].replace('.', r'[.]? ?')}{bill_number}", re.I
+            rf"{LABEL_BY_BILL_TYPE[bill_type].replace('.', r'[.]? ?')}{bill_number}", re.I
         )
         preceding_texts = [
             statement_title[: mention_match.start()]
@@ -182,7 +182,7 @@ def _build_statement(
     bill_ids = list(
         dict.fromkeys((*listed_bill_ids, *_find_bill_ids_in_title(statement_title, congress)))
     )
-    stated_position = find_position(statement_text)
+    stated_position = determine_position(statement_text)
     raw_sha256 = hash_item([statement_data, statement_text])
     statement_record = Sap(
         id=statement_id,

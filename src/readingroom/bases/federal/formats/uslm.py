@@ -13,7 +13,7 @@ from readingroom.bases.federal.formats.parts.bill_preface import (
     parse_preface,
 )
 from readingroom.bases.federal.formats.parts.bill_stage import get_stage_of_version
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     build_committee_stub,
     build_legislator_stub,
@@ -22,8 +22,8 @@ from readingroom.bases.federal.formats.parts.people import (
 )
 from readingroom.bases.federal.formats.parts.xml import extract_prose, find_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
-    BILL_LABELS,
     GPO_PUBLISHER,
+    LABEL_BY_BILL_TYPE,
     build_bill_page_url,
     format_bill_number,
 )
@@ -66,11 +66,11 @@ class BillTextLoader:
     """`BILLS-116hr1rh.xml`: one version of the text of a bill or resolution."""
 
     format_id: ClassVar[str] = "uslm-bill/3"
-    source_names: ClassVar[tuple[str, ...]] = ("bills",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("bills",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return is_uslm(file_start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return is_uslm(file_start_reader, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         bill_element = parse_xml(raw_file.data)
@@ -84,11 +84,11 @@ class LawLoader:
     """`115publ11-uslm.xml`: a public or private law as enacted."""
 
     format_id: ClassVar[str] = "uslm-law/4"
-    source_names: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
+    record_source_names: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return is_uslm(file_start, b"<pLaw ")
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return is_uslm(file_start_reader, b"<pLaw ")
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         law_element = parse_xml(raw_file.data)
@@ -105,10 +105,10 @@ class LawLoader:
             )
 
 
-def is_uslm(file_start: FileStart, *root_tags: bytes) -> bool:
+def is_uslm(file_start_reader: FileStartReader, *root_tags: bytes) -> bool:
     """Whether a file is in this language, and of one of these kinds."""
-    return USLM_NAMESPACE in file_start.first_bytes and any(
-        root_tag in file_start.first_bytes for root_tag in root_tags
+    return USLM_NAMESPACE in file_start_reader.first_bytes and any(
+        root_tag in file_start_reader.first_bytes for root_tag in root_tags
     )
 
 
@@ -129,7 +129,7 @@ def _build_bill(
     newest_date = _find_newest_action_date(bill_element)
     bill_url = build_bill_page_url(congress, bill_type, bill_number)
     citation_text = f"{format_bill_number(congress, bill_type, bill_number)}, {bill_title}"
-    dated_actions = [
+    dates_and_action_elements = [
         (
             _read_element_date(date_element)
             if (date_element := action_element.find("date")) is not None
@@ -139,7 +139,7 @@ def _build_bill(
         for preface_tag in ("preface", "amendPreface")
         for action_element in bill_element.iterfind(f"{preface_tag}//action")
     ]
-    printed_preface = parse_preface(dated_actions)
+    printed_preface = parse_preface(dates_and_action_elements)
     short_titles = find_short_titles(bill_element)
     bill_record = Bill(
         id=bill_id,
@@ -186,7 +186,7 @@ def _build_bill(
         text=RecordText(
             part=version_code,
             body=extract_body_text(bill_element),
-            title=f"{BILL_LABELS[bill_type]} {bill_number} "
+            title=f"{LABEL_BY_BILL_TYPE[bill_type]} {bill_number} "
             f"({stage_label or version_code.upper()}): {bill_title}",
             url=f"{_GOVINFO_URL}/BILLS-{congress}{bill_type}{bill_number}{version_code}",
             raw_sha256=file_stamp.sha256,
@@ -253,7 +253,7 @@ def _parse_bill_identity(metadata_element: Element) -> tuple[int, str, int, str]
 
 
 def _parse_bill_type(type_text: str) -> str:
-    if (bill_type := type_text.lower()) in BILL_LABELS:
+    if (bill_type := type_text.lower()) in LABEL_BY_BILL_TYPE:
         return bill_type
     raise ValueError(f"{type_text!r} is not a type of bill")
 

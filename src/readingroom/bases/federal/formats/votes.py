@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.people import build_legislator_stub
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
-    BILL_LABELS,
+    LABEL_BY_BILL_TYPE,
     format_ordinal,
     get_first_day_of_congress,
 )
@@ -61,11 +61,11 @@ class HouseVoteLoader:
     """`roll037.xml` of clerk.house.gov."""
 
     format_id: ClassVar[str] = "house-vote/6"
-    source_names: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<rollcall-vote" in file_start.first_bytes
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return b"<rollcall-vote" in file_start_reader.first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         vote_element = parse_xml(raw_file.data)
@@ -79,11 +79,11 @@ class SenateVoteLoader:
     """`vote_108_2_00213.xml` of senate.gov."""
 
     format_id: ClassVar[str] = "senate-vote/5"
-    source_names: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
+    record_source_names: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def recognizes_file(self, file_start: FileStart) -> bool:
-        return b"<roll_call_vote" in file_start.first_bytes
+    def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
+        return b"<roll_call_vote" in file_start_reader.first_bytes
 
     def parse(self, raw_file: RawFile, file_stamp: FileStamp) -> Iterator[ParsedRecord]:
         yield from _parse_senate_vote(parse_xml(raw_file.data), file_stamp)
@@ -236,7 +236,7 @@ def _find_voted_bill_ids_and_names(
             r"[.\s]", "", find_text(document_element, "document_type") or ""
         ).lower()
         document_number = find_text(document_element, "document_number")
-        if document_type in BILL_LABELS and document_number and document_number.isdecimal():
+        if document_type in LABEL_BY_BILL_TYPE and document_number and document_number.isdecimal():
             bill_id = make_bill_id(
                 find_text(document_element, "document_congress") or congress,
                 document_type,

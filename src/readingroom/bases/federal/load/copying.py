@@ -196,8 +196,8 @@ def _copy_table(original_db: Any, copy_db: Any, table_name: str) -> int:
 def _cut_long_values(table_name: str, copied_row: Any) -> tuple[Any, ...]:
     """Return a row without what no index takes, which a file may have from before it was cut."""
     if table_name == "facets":
-        facet_name, facet_value, document_number = copied_row
-        return (facet_name, cut_facet_value(facet_value), document_number)
+        facet_name, facet_value, document_row_id = copied_row
+        return (facet_name, cut_facet_value(facet_value), document_row_id)
     if table_name == "names" and len(copied_row["folded"]) > fold.MAX_NAME_LETTERS:
         name_row_number, source_name, folded_name, _ = copied_row
         name_words = fold.fold_stored_name(folded_name)

@@ -26,7 +26,7 @@ def update_source_counts(db: Database) -> None:
                 f"files of {record_source.complete_file_loader_name}",
             )
         if record_source.issue_loader_name:
-            _store_issue_days(db, record_source, record_source.issue_loader_name)
+            _store_issue_coverage_description(db, record_source, record_source.issue_loader_name)
         _copy_complete_date(db, record_source)
 
 
@@ -45,7 +45,9 @@ def correct_dates_from_issues(records_place: FederalPlace) -> None:
         db.transaction(),
     ):
         for record_source in issue_sources:
-            _store_issue_days(db, record_source, record_source.issue_loader_name or "")
+            _store_issue_coverage_description(
+                db, record_source, record_source.issue_loader_name or ""
+            )
             _copy_complete_date(db, record_source)
 
 
@@ -124,7 +126,9 @@ def _find_complete_date(db: Database, record_source: Source) -> str | None:
     return complete_up_to or None
 
 
-def _store_issue_days(db: Database, record_source: Source, issue_loader_name: str) -> None:
+def _store_issue_coverage_description(
+    db: Database, record_source: Source, issue_loader_name: str
+) -> None:
     """Store of which days all is here, where a source is known to be complete up to none.
 
     A day's issue says nothing of the days before it.

@@ -130,8 +130,9 @@ def _load_or_update(
     load_options: LoadOptions,
 ) -> LoadSummary:
     prepare_records(records_place)
+    only_name = only_source.name if only_source else None
     loaders = [
-        loader for loader in LOADERS if not only_source or only_source.name in loader.source_names
+        loader for loader in LOADERS if not only_name or only_name in loader.record_source_names
     ]
     file_refs = list(find_files(file_paths, load_options.file_date))
     reads_statements = only_source is None or only_source.name == "saps"
@@ -185,7 +186,7 @@ class _LoadRun:
             # After all files: what is linked may have come in either order.
             self._writer.link_records()
             self._writer.update_source_counts()
-        self._writer.wait_for_commit()
+        self._writer.wait_and_report_undone()
         if (
             self._db.dialect.count_values_sql
             and self.summary.changed > _MIN_CHANGES_TO_COUNT_VALUES
@@ -204,7 +205,7 @@ class _LoadRun:
         pending_files = [make_pending_file(file_ref, self._loaders) for file_ref in file_refs]
         return sorted(
             pending_files,
-            key=lambda file: rank_by_loader.get(file.loader, len(rank_by_loader)),
+            key=lambda pending_file: rank_by_loader.get(pending_file.loader, len(rank_by_loader)),
         )
 
     def _load_all_files(self, pending_files: Sequence[PendingFile]) -> None:
@@ -223,8 +224,8 @@ class _LoadRun:
             self._load_file(pending_file, read_contents)
             self._reload_queued_files()
         while True:
-            self._writer.commit()
-            self._writer.wait_for_commit()
+            self._writer.commit_and_report_undone()
+            self._writer.wait_and_report_undone()
             if not self._undone_files:
                 return
             self._queue_files_again()
@@ -261,7 +262,7 @@ class _LoadRun:
         try:
             file_outcome = self._read_or_log_failure(pending_file, read_contents)
         except EarlierStepRefused:
-            self._writer.wait_for_commit()
+            self._writer.wait_and_report_undone()
             self._queue_files_again(pending_file)
             return
         if file_outcome != "failed":
@@ -275,7 +276,7 @@ class _LoadRun:
             return "failed"
 
     def _commit_earlier_steps(self) -> None:
-        if self._writer.commit():
+        if self._writer.commit_and_report_undone():
             raise EarlierStepRefused
 
     def _read_and_write_file(self, pending_file: PendingFile, read_contents: ContentsReader) -> str:
@@ -327,7 +328,7 @@ class _LoadRun:
         """Be sure that a file like this one is loaded: one of this load may yet be refused."""
         self._commit_earlier_steps()  # others may write while files are passed over
         if self._loaded_files.is_uncommitted(file_key):
-            if self._writer.wait_for_commit() or file_key not in self._loaded_files:
+            if self._writer.wait_and_report_undone() or file_key not in self._loaded_files:
                 raise EarlierStepRefused
             self._loaded_files.mark_all_committed()
 
@@ -347,9 +348,9 @@ class _LoadRun:
         if new_file_key:
             self._loaded_files.discard_file(new_file_key)
         self.summary.incomplete = [
-            incomplete_entry
-            for incomplete_entry in self.summary.incomplete
-            if incomplete_entry["file"] != pending_file.file_ref.path
+            incomplete_file_problem
+            for incomplete_file_problem in self.summary.incomplete
+            if incomplete_file_problem["file"] != pending_file.file_ref.path
         ]
         self.summary.records -= write_result.record_count
         self.summary.changed -= write_result.changed_count

@@ -84,11 +84,14 @@ NeedsContents = Callable[[PendingFile], bool]
 def make_pending_file(file_ref: FileRef, loaders: Sequence[Loader]) -> PendingFile:
     """Find the loader of a file; one that cannot be opened is reported when it is read."""
     with suppress(*BAD_FILE_ERRORS):
-        file_start = file_ref.file_start
-        if not file_start.first_bytes.startswith(_COMPRESSION_MAGIC_BYTES):
+        file_start_reader = file_ref.start_reader
+        if not file_start_reader.first_bytes.startswith(_COMPRESSION_MAGIC_BYTES):
             return PendingFile(
                 file_ref,
-                next((loader for loader in loaders if loader.recognizes_file(file_start)), None),
+                next(
+                    (loader for loader in loaders if loader.recognizes_file(file_start_reader)),
+                    None,
+                ),
             )
     return PendingFile(file_ref)
 
@@ -344,5 +347,7 @@ def _pack_records(
             if parsed_entry.record.id in mentioned_ids:
                 continue
             mentioned_ids.add(parsed_entry.record.id)
-        packed_record = PackedRecord.pack(parsed_entry.record, with_columns=includes_column_values)
+        packed_record = PackedRecord.pack(
+            parsed_entry.record, includes_columns=includes_column_values
+        )
         yield replace(parsed_entry, record=packed_record)

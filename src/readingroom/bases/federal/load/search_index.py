@@ -34,7 +34,7 @@ PassageRow = tuple[int, str, str, str, str]
 class LastNumbers:
     """The numbers that were given last; the next ones follow."""
 
-    document_number: int = 0
+    document_row_id: int = 0
     chunk_number: int = 0
     indexed_chunk_number: int = 0
     """The last chunk whose words are in the full-text index."""
@@ -64,7 +64,7 @@ class SearchIndex:
             *(self._document_batch, self._facet_batch, self._new_facet_batch),
             *(self._chunk_batch, self._passage_batch),
         )
-        self._waiting_document_numbers: dict[str, int] = {}
+        self._waiting_document_row_ids: dict[str, int] = {}
         """The documents that wait to be inserted: the number of each by the id of its record."""
         self.last_numbers = LastNumbers()
         """Set back by a rollback."""
@@ -81,10 +81,10 @@ class SearchIndex:
     def read_last_numbers(self) -> None:
         """Start a transaction after the newest document and the newest chunk."""
         chunk_number = self._read_newest_chunk_number()
-        (document_number,) = self._db.execute(
+        (document_row_id,) = self._db.execute(
             "SELECT coalesce(max(doc), 0) FROM documents"
         ).fetchone()
-        self.last_numbers = LastNumbers(int(document_number), chunk_number, chunk_number)
+        self.last_numbers = LastNumbers(int(document_row_id), chunk_number, chunk_number)
 
     def write_batches(self) -> int:
         """Write the rows that wait; return how many there are."""
@@ -97,34 +97,34 @@ class SearchIndex:
             )
             self._db.run_in_background(partial(write_passage_words, self._db))
             self.last_numbers.indexed_chunk_number = self.last_numbers.chunk_number
-        self._waiting_document_numbers.clear()
+        self._waiting_document_row_ids.clear()
         return row_count
 
     def discard_rows(self) -> None:
         """Drop the rows that wait: the transaction is rolled back."""
         for row_batch in self._batches:
             row_batch.rows.clear()
-        self._waiting_document_numbers.clear()
+        self._waiting_document_row_ids.clear()
 
-    def _ensure_document_number(self, record: AnyRecord) -> int:
+    def _ensure_document_row_id(self, record: AnyRecord) -> int:
         """Return the document number of a record, created when it has none."""
-        return self._find_document_number(record) or self._add_document(record)
+        return self._find_document_row_id(record) or self._add_document(record)
 
-    def _find_document_number(self, record: AnyRecord) -> int | None:
-        if record.id in self._waiting_document_numbers:
-            return self._waiting_document_numbers[record.id]
+    def _find_document_row_id(self, record: AnyRecord) -> int | None:
+        if record.id in self._waiting_document_row_ids:
+            return self._waiting_document_row_ids[record.id]
         document_row = self._db.execute(
             "SELECT doc FROM documents WHERE id = ?", (record.id,)
         ).fetchone()
         return int(document_row["doc"]) if document_row else None
 
     def _add_document(self, record: AnyRecord) -> int:
-        self.last_numbers.document_number = document_number = self.last_numbers.document_number + 1
+        self.last_numbers.document_row_id = document_row_id = self.last_numbers.document_row_id + 1
         self._document_batch.rows.append(
-            (document_number, record.id, record.source, record.published_at)
+            (document_row_id, record.id, record.source, record.published_at)
         )
-        self._waiting_document_numbers[record.id] = document_number
-        return document_number
+        self._waiting_document_row_ids[record.id] = document_row_id
+        return document_row_id
 
     def put_search_head(
         self,
@@ -133,14 +133,14 @@ class SearchIndex:
         parsed_record: ParsedRecord,
         stored_row: Row | None,
     ) -> None:
-        existing_document_number = (
-            self._find_document_number(record) if stored_row is not None else None
+        existing_document_row_id = (
+            self._find_document_row_id(record) if stored_row is not None else None
         )
-        if existing_document_number is not None:
-            self._reset_date_and_facets(existing_document_number, record)
-        document_number = existing_document_number or self._add_document(record)
+        if existing_document_row_id is not None:
+            self._reset_date_and_facets(existing_document_row_id, record)
+        document_row_id = existing_document_row_id or self._add_document(record)
         self._put_facets(
-            parsed_record.facets, document_number, is_new_document=existing_document_number is None
+            parsed_record.facets, document_row_id, is_new_document=existing_document_row_id is None
         )
         # Title and action stand in the first passage only: in each, they would count several times.
         first_span, *other_spans = split_into_spans(searchable_fields.abstract) or [Span(0, 0)]
@@ -159,21 +159,21 @@ class SearchIndex:
             ),
         ]
         self._put_chunks(
-            document_number,
+            document_row_id,
             "head",
             passages,
-            self._read_chunks(document_number, "head") if existing_document_number else {},
+            self._read_chunks(document_row_id, "head") if existing_document_row_id else {},
         )
 
     def _put_facets(
-        self, facets: Mapping[str, Sequence[str]], document_number: int, *, is_new_document: bool
+        self, facets: Mapping[str, Sequence[str]], document_row_id: int, *, is_new_document: bool
     ) -> None:
         for facet_name, facet_values in facets.items():
             # Of several, some may be equal to a database that ignores the case of letters.
             is_surely_new = is_new_document and len(facet_values) == 1
             row_batch = self._new_facet_batch if is_surely_new else self._facet_batch
             row_batch.rows += [
-                (facet_name, facet_value, document_number) for facet_value in facet_values
+                (facet_name, facet_value, document_row_id) for facet_value in facet_values
             ]
 
     def add_titles_and_facets(
@@ -206,22 +206,22 @@ class SearchIndex:
             "UPDATE documents SET published_at = ? WHERE id = ?", (published_at, record.id)
         )
 
-    def _reset_date_and_facets(self, document_number: int, record: AnyRecord) -> None:
+    def _reset_date_and_facets(self, document_row_id: int, record: AnyRecord) -> None:
         """Update a record's date, and drop its facets: both may have changed."""
         self.write_batches()
         self._db.execute(
             "UPDATE documents SET published_at = ? WHERE doc = ?",
-            (record.published_at, document_number),
+            (record.published_at, document_row_id),
         )
-        self._db.execute("DELETE FROM facets WHERE doc = ?", (document_number,))
-        self._renumber_vectors(document_number)
+        self._db.execute("DELETE FROM facets WHERE doc = ?", (document_row_id,))
+        self._renumber_vectors(document_row_id)
 
-    def _renumber_vectors(self, document_number: int) -> None:
+    def _renumber_vectors(self, document_row_id: int) -> None:
         """Write the vectors of a record again, so that their index takes up its date and facets."""
         vector_rows = self._db.execute(
             """SELECT chunk, model, embedding FROM vectors JOIN chunks USING (chunk)
                WHERE doc = ? ORDER BY seq""",
-            (document_number,),
+            (document_row_id,),
         ).fetchall()
         self._db.executemany(
             "DELETE FROM vectors WHERE chunk = ?",
@@ -231,25 +231,25 @@ class SearchIndex:
             "INSERT INTO vectors (chunk, model, embedding) VALUES (?, ?, ?)", vector_rows
         )
 
-    def _read_chunks(self, document_number: int, part_name: str) -> dict[int, Row]:
+    def _read_chunks(self, document_row_id: int, part_name: str) -> dict[int, Row]:
         self.write_batches()
         chunk_rows = self._db.execute(
             """SELECT ordinal, chunk, start, title, abstract, action, body
                FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
-            (document_number, part_name),
+            (document_row_id, part_name),
         )
         return {chunk_row["ordinal"]: chunk_row for chunk_row in chunk_rows}
 
     def _put_chunks(
         self,
-        document_number: int,
+        document_row_id: int,
         part_name: str,
         passages: Sequence[PassageRow],
         existing_row_by_ordinal: Mapping[int, Row],
     ) -> None:
         """Replace the passages of a document; an unchanged passage keeps its vector."""
         if not existing_row_by_ordinal:
-            self._add_chunks(document_number, part_name, enumerate(passages))
+            self._add_chunks(document_row_id, part_name, enumerate(passages))
             return
         new_passage_by_ordinal = {
             ordinal: passage
@@ -265,7 +265,7 @@ class SearchIndex:
                 if passage_ordinal not in unchanged_ordinals
             ]
         )
-        self._add_chunks(document_number, part_name, new_passage_by_ordinal.items())
+        self._add_chunks(document_row_id, part_name, new_passage_by_ordinal.items())
 
     def _drop_chunks(self, chunk_numbers: Sequence[int]) -> None:
         if chunk_numbers:
@@ -277,7 +277,7 @@ class SearchIndex:
 
     def _add_chunks(
         self,
-        document_number: int,
+        document_row_id: int,
         part_name: str,
         ordinals_and_passages: Iterable[tuple[int, PassageRow]],
     ) -> None:
@@ -285,7 +285,7 @@ class SearchIndex:
         for passage_ordinal, passage in ordinals_and_passages:
             self.last_numbers.chunk_number = chunk_number = self.last_numbers.chunk_number + 1
             self._chunk_batch.rows.append(
-                (chunk_number, document_number, part_name, passage_ordinal)
+                (chunk_number, document_row_id, part_name, passage_ordinal)
             )
             self._passage_batch.rows.append((chunk_number, *passage))
 
@@ -329,7 +329,7 @@ class SearchIndex:
         )  # fmt: skip
         is_only_text = hash_and_loader_by_part.keys() <= {record_text.part}
         self._index_text(
-            self._ensure_document_number(record),
+            self._ensure_document_row_id(record),
             record_text.body if is_only_text else self._read_newest_text(record.id),
             stored_row,
         )
@@ -348,7 +348,7 @@ class SearchIndex:
         """Index the text of a record again that was withdrawn and has returned."""
         if store.list_text_parts(self._db, record.id):
             self._index_text(
-                self._ensure_document_number(record), self._read_newest_text(record.id), stored_row
+                self._ensure_document_row_id(record), self._read_newest_text(record.id), stored_row
             )
 
     def _read_newest_text(self, record_id: str) -> str:
@@ -360,15 +360,15 @@ class SearchIndex:
         ).fetchone()
         return str(newest_text_row["body"])
 
-    def _index_text(self, document_number: int, body_text: str, stored_row: Row | None) -> None:
+    def _index_text(self, document_row_id: int, body_text: str, stored_row: Row | None) -> None:
         passages = [
             (span.start_offset, "", "", "", span.cut_from(body_text))
             for span in split_into_spans(body_text)
         ]
         existing_row_by_ordinal = (
-            self._read_chunks(document_number, "text") if stored_row is not None else {}
+            self._read_chunks(document_row_id, "text") if stored_row is not None else {}
         )
-        self._put_chunks(document_number, "text", passages, existing_row_by_ordinal)
+        self._put_chunks(document_row_id, "text", passages, existing_row_by_ordinal)
 
 
 def cut_searched_values(parsed_record: ParsedRecord) -> tuple[ParsedRecord, list[str]]:

@@ -13,7 +13,7 @@ from readingroom.storage.errors import StorageFailed
 
 _MIN_COMMIT_ROWS = 2_000
 """How many rows are committed together, at least: each commit merges the full-text index."""
-_MIN_COMMIT_STEPS: Mapping[str, int] = {"sqlite": 1, "postgres": 5}
+_MIN_COMMIT_STEPS_BY_ENGINE: Mapping[str, int] = {"sqlite": 1, "postgres": 5}
 """How many steps are committed together, at least, by engine, unless they have very many rows.
 
 A load waits at a commit until PostgreSQL has taken all. Of hundreds of small files it would take
@@ -92,18 +92,18 @@ class StepWriter(ABC):
             yield
         except Exception:
             with suppress(Exception):  # where the database is gone, this fails for the same reason
-                self.commit()
+                self.commit_and_report_undone()
             raise
         except BaseException:
-            self.commit()
+            self.commit_and_report_undone()
             raise
-        self.commit()
+        self.commit_and_report_undone()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         with self._begin_step(is_flushed_to_disk=True):
             yield
-        self.commit()
+        self.commit_and_report_undone()
 
     @contextmanager
     def file_savepoint(self) -> Iterator[FileStep]:
@@ -184,7 +184,7 @@ class StepWriter(ABC):
 
     def _is_worth_commit(self) -> bool:
         row_count = self._count_written_rows()
-        has_enough_steps = self._step_count >= _MIN_COMMIT_STEPS[self._db.dialect.engine]
+        has_enough_steps = self._step_count >= _MIN_COMMIT_STEPS_BY_ENGINE[self._db.dialect.engine]
         return row_count > _MIN_COMMIT_ROWS and (
             has_enough_steps or row_count > _MAX_UNCOMMITTED_ROWS
         )
@@ -195,12 +195,12 @@ class StepWriter(ABC):
 
     def _begin_transaction(self) -> None:
         """Begin a transaction if none is open. Raise `EarlierStepRefused` if steps are undone."""
-        are_steps_undone = self.wait_for_commit()
+        are_steps_undone = self.wait_and_report_undone()
         if self._db.has_background_failed:
             background_error = self._db.finish_background_work()
             assert background_error is not None
             self._undo_refused_steps(background_error)
-            are_steps_undone |= self.wait_for_commit()
+            are_steps_undone |= self.wait_and_report_undone()
         if are_steps_undone:
             raise EarlierStepRefused
         self._given_steps = self._list_unaccepted_steps()
@@ -218,12 +218,12 @@ class StepWriter(ABC):
         # While steps are on their way, without waiting for them.
         return bool(self._given_steps) or self._db.in_transaction
 
-    def commit(self) -> bool:
+    def commit_and_report_undone(self) -> bool:
         """Commit the open transaction, if any; on the commit thread that may take a while.
 
-        Return, as `wait_for_commit` does, whether steps before it were undone.
+        Return, as `wait_and_report_undone` does, whether steps before it were undone.
         """
-        are_steps_undone = self.wait_for_commit()
+        are_steps_undone = self.wait_and_report_undone()
         if self._is_in_step:
             self._roll_back("ROLLBACK")  # a second interrupt hit the rollback of a step
             self._given_steps.clear()
@@ -239,7 +239,7 @@ class StepWriter(ABC):
         else:
             self._commit_now(is_flushed_to_disk)
 
-    def wait_for_commit(self) -> bool:
+    def wait_and_report_undone(self) -> bool:
         """Wait for the last commit, and tell whoever wrote steps that were refused or undone.
 
         Return whether there are steps that were undone: they were told, and are to be written

@@ -292,7 +292,7 @@ class Writer(StepWriter):
         self, record_source: Source, missing_ids: Sequence[str], withdrawn_at: str
     ) -> int:
         self._write_changes()
-        successor_ids = changes.find_successors(
+        successor_id_by_old_id = changes.find_successors(
             self._db, record_source, missing_ids, self._last_change_number_before
         )
         for record_id in missing_ids:
@@ -301,7 +301,7 @@ class Writer(StepWriter):
                 record_id,
                 withdrawn_at,
                 "no longer in the newest official file",
-                successor_ids.get(record_id),
+                successor_id_by_old_id.get(record_id),
             )
         return len(missing_ids)
 

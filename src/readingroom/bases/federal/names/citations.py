@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from readingroom.bases.federal.names.code_citations import find_cited_id
-from readingroom.bases.federal.schema.congress import BILL_LABELS
+from readingroom.bases.federal.schema.congress import LABEL_BY_BILL_TYPE
 from readingroom.bases.federal.schema.ids import FederalId, parse_bill_number, parse_federal_id
 from readingroom.bases.federal.schema.uncovered import refuse_uncovered_citation
 from readingroom.core.errors import RecordNotFound, UnrecognizedId
@@ -194,7 +194,7 @@ def _make_missing_congress_error(db: Database, bill_type: str, bill_number: int)
             ORDER BY congress DESC NULLS LAST LIMIT {_MAX_CANDIDATES}""",
         (bill_type, str(bill_number)),
     ).fetchall()
-    bill_label = f"{BILL_LABELS[bill_type]} {bill_number}"
+    bill_label = f"{LABEL_BY_BILL_TYPE[bill_type]} {bill_number}"
     if not bill_rows:
         return UnrecognizedId(
             f"{bill_label} of which Congress? None is loaded here; write "

@@ -34,7 +34,7 @@ def find_cited_id(db: Database, citation: str) -> FederalId | None:
     """
     plain_citation = " ".join(fold_dashes(citation).split())
     if executive_order_match := _EXECUTIVE_ORDER_PATTERN.fullmatch(plain_citation):
-        return _find_executive_order(db, executive_order_match[1].upper())
+        return _get_executive_order_id(db, executive_order_match[1].upper())
     if cfr_part_match := _CFR_PART_PATTERN.fullmatch(plain_citation):
         raise _make_cfr_part_error(db, int(cfr_part_match[1]), cfr_part_match[2].lower())
     if code_section_match := _CODE_SECTION_PATTERN.fullmatch(plain_citation):
@@ -51,7 +51,7 @@ def describe_cited_record(db: Database, citation: str) -> str | None:
     return f"{citation.strip()} is `{cited_id.id}`: `fetch` it." if cited_id else None
 
 
-def _find_executive_order(db: Database, order_number: str) -> FederalId:
+def _get_executive_order_id(db: Database, order_number: str) -> FederalId:
     order_rows = db.execute(
         """SELECT id FROM presidential_documents
            WHERE record ->> 'executive_order_number' = ? AND status = 'active'

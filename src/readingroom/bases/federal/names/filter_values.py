@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NoReturn
 
-from readingroom.bases.federal.filters import RowFilter, build_row_filter
+from readingroom.bases.federal.filters import SqlFilter, build_sql_filter
 from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.names.agencies import list_initials, match_agency_values
 from readingroom.bases.federal.names.scoring import EntityMatch
@@ -55,19 +55,19 @@ _SURE_SCORE, _MIN_SCORE_GAP = 0.8, 0.04
 """A name is taken for one record if that scores at least this, and the next is so far behind."""
 
 
-def resolve_filters(db: Database, table: RecordTable, row_filter: RowFilter) -> RowFilter:
+def resolve_filters(db: Database, table: RecordTable, sql_filter: SqlFilter) -> SqlFilter:
     """Return the filter with every value as it is stored.
 
     Raise InvalidArguments, which lists the nearest values, for one that means nothing here.
     """
-    written_filters = _replace_president_name(db, table, row_filter.filters)
+    written_filters = _replace_president_name(db, table, sql_filter.filters)
     resolved_filters = {
         filter_name: _resolve_value(db, table, filter_name, filter_value, written_filters)
         for filter_name, filter_value in written_filters.items()
     }
-    if resolved_filters == dict(row_filter.filters):
-        return row_filter
-    return build_row_filter(table, resolved_filters)
+    if resolved_filters == dict(sql_filter.filters):
+        return sql_filter
+    return build_sql_filter(table, resolved_filters)
 
 
 def _replace_president_name(
@@ -270,7 +270,7 @@ def _list_neighbouring_ids(db: Database, source: Source, record_id: str) -> list
 
 def _get_id_by_name(db: Database, source: Source, filter_name: str, record_name: str) -> str:
     entity_matches = resolver.resolve_name(
-        db, source, record_name, build_row_filter(source.record_table, {})
+        db, source, record_name, build_sql_filter(source.record_table, {})
     )
     if sure_match := _find_sure_match(entity_matches):
         return sure_match.id
@@ -338,7 +338,7 @@ def _resolve_agency_values(db: Database, value_lookup: ValueLookup, written_name
         agency_source = SOURCES_BY_NAME["agencies"]
         sure_match = _find_sure_match(
             resolver.resolve_name(
-                db, agency_source, written_name, build_row_filter(agency_source.record_table, {})
+                db, agency_source, written_name, build_sql_filter(agency_source.record_table, {})
             )
         )
         if sure_match is None:
@@ -434,7 +434,9 @@ def _list_nearest_values(
         closest_trigrams = max(
             value_trigrams,
             initial_trigrams,
-            key=lambda trigrams: len(written_trigrams & trigrams) / (len(trigrams) or 1),
+            key=lambda some_trigrams: (
+                len(written_trigrams & some_trigrams) / (len(some_trigrams) or 1)
+            ),
         )
         shared_count = len(written_trigrams & closest_trigrams)
         return stored_value in containing_values, shared_count / (

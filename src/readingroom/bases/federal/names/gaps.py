@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.names.code_citations import describe_cited_record
 from readingroom.bases.federal.names.scoring import EntityMatch
 from readingroom.bases.federal.names.stored_values import ColumnValues
@@ -117,7 +117,7 @@ def _describe_missing_number(
             continue
         nearest_numbers = sorted(
             column_values.list_values(_MAX_READ_VALUES),
-            key=lambda number: abs(number - filter_value),
+            key=lambda stored_number: abs(stored_number - filter_value),
         )
         nearest_numbers_text = ", ".join(
             str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST_VALUES])
@@ -145,10 +145,10 @@ def _describe_unstated_field(
         other_filters = {
             other_name: filters[other_name] for other_name in filters if other_name != filter_name
         }
-        row_filter = build_row_filter(table, other_filters)
+        sql_filter = build_sql_filter(table, other_filters)
         (unstated_count,) = db.execute(
-            f"SELECT count(*) FROM {table.name} WHERE {row_filter.sql} AND {unstated_sql}",
-            row_filter.values,
+            f"SELECT count(*) FROM {table.name} WHERE {sql_filter.sql} AND {unstated_sql}",
+            sql_filter.values,
         ).fetchone()
         if unstated_count:
             return (
@@ -169,10 +169,10 @@ def _describe_undated_records(
     }
     if len(other_filters) == len(filters):
         return None
-    row_filter = build_row_filter(table, other_filters)
+    sql_filter = build_sql_filter(table, other_filters)
     (undated_count,) = db.execute(
-        f"SELECT count(*) FROM {table.name} WHERE {row_filter.sql} AND {table.date_sql} IS NULL",
-        row_filter.values,
+        f"SELECT count(*) FROM {table.name} WHERE {sql_filter.sql} AND {table.date_sql} IS NULL",
+        sql_filter.values,
     ).fetchone()
     if not undated_count:
         return None

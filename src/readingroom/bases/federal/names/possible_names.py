@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, islice
 
-from readingroom.bases.federal.filters import RowFilter
+from readingroom.bases.federal.filters import SqlFilter
 from readingroom.bases.federal.names.query import NameQuery
 from readingroom.bases.federal.names.similarity import find_initials
 from readingroom.bases.federal.schema import fold
@@ -21,18 +21,18 @@ NameWords = tuple[str, ...]
 
 
 def find_possible_names(
-    db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, name_query: NameQuery, sql_filter: SqlFilter
 ) -> dict[int, NameWords]:
-    words_by_name_id = find_names_by_trigrams(db, source, name_query, row_filter)
+    words_by_name_id = find_names_by_trigrams(db, source, name_query, sql_filter)
     if len(words_by_name_id) >= _MAX_COMPARED_NAMES:
         # There are more of the name than are compared: do not miss those of the state in the query.
-        filter_with_meanings = add_filters(row_filter, find_column_values(source, name_query))
+        filter_with_meanings = combine_filters(sql_filter, find_column_values(source, name_query))
         words_by_name_id |= find_names_by_trigrams(db, source, name_query, filter_with_meanings)
     return {**words_by_name_id, **find_names_by_initials(db, source, name_query.acronym)}
 
 
 def find_names_by_trigrams(
-    db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, name_query: NameQuery, sql_filter: SqlFilter
 ) -> dict[int, NameWords]:
     """Return the names that share most trigrams with the query, and those equal to it."""
     first_name_id = fold.get_first_name_id(source.name)
@@ -46,7 +46,7 @@ def find_names_by_trigrams(
         first_name_id,
         first_name_id + fold.MAX_NAMES_PER_SOURCE,
     )
-    passing_name_ids = _filter_name_ids(db, source, iter(sharing_name_ids), row_filter)
+    passing_name_ids = _filter_name_ids(db, source, iter(sharing_name_ids), sql_filter)
     nearest_name_ids = list(islice(passing_name_ids, _MAX_COMPARED_NAMES))
     name_rows = db.execute(
         "SELECT name_row, folded FROM names WHERE source = ? AND folded = ?",
@@ -66,17 +66,17 @@ def _index_words_by_name_id(name_rows: Iterable[Row]) -> dict[int, NameWords]:
 
 
 def _filter_name_ids(
-    db: Database, source: Source, name_ids: Iterator[int], row_filter: RowFilter
+    db: Database, source: Source, name_ids: Iterator[int], sql_filter: SqlFilter
 ) -> Iterator[int]:
     """Yield the names of records that pass the filters. This comes before the list is cut."""
-    if not row_filter.filters:
+    if not sql_filter.filters:
         yield from name_ids
         return
     join_sql = db.dialect.join_in_order_sql
     has_record_sql = f"""SELECT 1 FROM name_forms f {join_sql} {source.name} r ON r.id = f.record_id
-                     WHERE f.name_row = ? AND {row_filter.sql} LIMIT 1"""
+                     WHERE f.name_row = ? AND {sql_filter.sql} LIMIT 1"""
     for name_id in name_ids:
-        if db.execute(has_record_sql, (name_id, *row_filter.values)).fetchone():
+        if db.execute(has_record_sql, (name_id, *sql_filter.values)).fetchone():
             yield name_id
 
 
@@ -132,9 +132,9 @@ def find_column_values(source: Source, name_query: NameQuery) -> dict[str, str]:
     )
 
 
-def add_filters(row_filter: RowFilter, added_filters: Mapping[str, str]) -> RowFilter:
+def combine_filters(sql_filter: SqlFilter, added_filters: Mapping[str, str]) -> SqlFilter:
     combined_sql = " AND ".join(
-        [row_filter.sql, *(f"{filter_name} = ?" for filter_name in added_filters)]
+        [sql_filter.sql, *(f"{filter_name} = ?" for filter_name in added_filters)]
     )
-    sql_values = (*row_filter.values, *added_filters.values())
-    return RowFilter(combined_sql, sql_values, {**row_filter.filters, **added_filters})
+    sql_values = (*sql_filter.values, *added_filters.values())
+    return SqlFilter(combined_sql, sql_values, {**sql_filter.filters, **added_filters})

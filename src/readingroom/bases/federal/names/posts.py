@@ -113,7 +113,7 @@ def _find_senators_of_rank(
         (senator_row["id"], from_json(senator_row["record"])) for senator_row in senator_rows
     ]
     first_day_by_senator_id = {
-        senator_id: _find_first_day_in_senate(senator) for senator_id, senator in ids_and_senators
+        senator_id: _determine_first_senate_day(senator) for senator_id, senator in ids_and_senators
     }
     first_day_of_rank = (min if rank_word == "senior" else max)(
         first_day_by_senator_id.values(), default=""
@@ -130,7 +130,7 @@ def _find_senators_of_rank(
             yield senator_id, 1.0 if is_rank_known else _UNSURE_HOLDER_SCORE, reason, senator
 
 
-def _find_first_day_in_senate(senator: Mapping[str, Any]) -> str:
+def _determine_first_senate_day(senator: Mapping[str, Any]) -> str:
     """Return when an unbroken service in the Senate began."""
     first_day = ""
     for office_term in reversed(senator["terms"]):

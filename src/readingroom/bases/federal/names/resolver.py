@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal.filters import RowFilter
+from readingroom.bases.federal.filters import SqlFilter
 from readingroom.bases.federal.names.agencies import find_agencies
 from readingroom.bases.federal.names.context import NameContext, get_context_fields
 from readingroom.bases.federal.names.possible_names import (
     NameWords,
-    add_filters,
+    combine_filters,
     find_column_values,
     find_names_by_initials,
     find_names_by_trigrams,
@@ -64,24 +64,24 @@ _SURNAME_ONLY_FACTOR = 0.92  # of whom a file says no more: others have the name
 
 
 def resolve_name(
-    db: Database, source: Source, written_name: str, row_filter: RowFilter
+    db: Database, source: Source, written_name: str, sql_filter: SqlFilter
 ) -> list[EntityMatch]:
     """Return every record of a registry that a text may mean, the likeliest first."""
     name_query = NameQuery.parse_name(written_name, source.name)
     words_by_name_id = (
-        find_possible_names(db, source, name_query, row_filter) if name_query.words else {}
+        find_possible_names(db, source, name_query, sql_filter) if name_query.words else {}
     )
     candidate_by_name_id = select_candidate_names(name_query, words_by_name_id)
     best_match_by_id: dict[str, EntityMatch] = {}
     _keep_best_matches(
         best_match_by_id,
         chain(
-            _match_written_id(db, source, written_name, row_filter),
-            _match_candidate_names(db, source, name_query, candidate_by_name_id, row_filter),
-            _match_popular_names(db, source, name_query, row_filter),
-            _match_without_name(db, source, name_query, row_filter),
-            _match_posts(db, source, written_name, row_filter),
-            _match_agencies(db, source, written_name, row_filter),
+            _match_written_id(db, source, written_name, sql_filter),
+            _match_candidate_names(db, source, name_query, candidate_by_name_id, sql_filter),
+            _match_popular_names(db, source, name_query, sql_filter),
+            _match_without_name(db, source, name_query, sql_filter),
+            _match_posts(db, source, written_name, sql_filter),
+            _match_agencies(db, source, written_name, sql_filter),
         ),
     )
     context_fields = get_context_fields(source.name)
@@ -97,9 +97,9 @@ def resolve_name(
         )
         _keep_best_matches(
             best_match_by_id,
-            _match_candidate_names(db, source, name_query, candidate_by_name_id, row_filter),
+            _match_candidate_names(db, source, name_query, candidate_by_name_id, sql_filter),
         )
-        _keep_best_matches(best_match_by_id, _match_by_parents(db, source, name_query, row_filter))
+        _keep_best_matches(best_match_by_id, _match_by_parents(db, source, name_query, sql_filter))
     entity_matches = (
         entity_match
         for entity_match in best_match_by_id.values()
@@ -121,7 +121,7 @@ def _keep_best_matches(
 
 
 def _match_written_id(
-    db: Database, source: Source, written_id: str, row_filter: RowFilter
+    db: Database, source: Source, written_id: str, sql_filter: SqlFilter
 ) -> Iterator[EntityMatch]:
     """The text may simply be an id, or the number of a bill of any Congress."""
     try:
@@ -133,12 +133,12 @@ def _match_written_id(
                 f"{bill_type_and_number[0]}:%:{bill_type_and_number[1]}",
             )
             for record_id, record in _read_records(
-                db, source, number_condition_and_value, row_filter
+                db, source, number_condition_and_value, sql_filter
             ):
                 yield EntityMatch(record_id, 0.95, [f"{record_id} has the number"], record)
         return
     if parsed_id.source == source.name:
-        for record_id, record in _read_records(db, source, ("id = ?", parsed_id.id), row_filter):
+        for record_id, record in _read_records(db, source, ("id = ?", parsed_id.id), sql_filter):
             yield EntityMatch(record_id, 1.0, [f"{record_id} is its id"], record)
 
 
@@ -147,12 +147,12 @@ def _match_candidate_names(
     source: Source,
     name_query: NameQuery,
     candidate_by_name_id: Mapping[int, CandidateName],
-    row_filter: RowFilter,
+    sql_filter: SqlFilter,
 ) -> Iterator[EntityMatch]:
     """The records that have the names of candidates."""
     name_context = NameContext(db, source.name, name_query.name_word_texts)
     for record_id, (name_id, printed_name), record in _read_named_records(
-        db, source, candidate_by_name_id, row_filter
+        db, source, candidate_by_name_id, sql_filter
     ):
         yield from _match_record(
             name_context, name_query, candidate_by_name_id[name_id], printed_name, record_id, record
@@ -191,7 +191,7 @@ def _match_record(
 
 
 def _match_popular_names(
-    db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, name_query: NameQuery, sql_filter: SqlFilter
 ) -> Iterator[EntityMatch]:
     """What everybody calls a record, though no official file does."""
     name_context = NameContext(db, source.name, name_query.name_word_texts)
@@ -202,7 +202,7 @@ def _match_popular_names(
         candidate_name = make_candidate_name(fold.fold_name(printed_name), name_query)
         if candidate_name.best_possible_score < _SURE_SCORE:
             continue
-        for record_id, record in _read_records(db, source, ("id = ?", named_record_id), row_filter):
+        for record_id, record in _read_records(db, source, ("id = ?", named_record_id), sql_filter):
             for entity_match in _match_record(
                 name_context, name_query, candidate_name, printed_name, record_id, record
             ):
@@ -215,7 +215,7 @@ def _match_popular_names(
 
 
 def _match_by_parents(
-    db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, name_query: NameQuery, sql_filter: SqlFilter
 ) -> Iterator[EntityMatch]:
     """The records that belong to those that some of the words name: the offices of Pelosi."""
     if not name_query.words:
@@ -226,7 +226,7 @@ def _match_by_parents(
     ).registry_name_by_parent_field.items():
         parent_ids = _find_likely_parent_ids(db, SOURCES_BY_NAME[registry_name], name_query)
         for record_id, record in _read_records_of_parents(
-            db, source, parent_field_name, parent_ids, row_filter
+            db, source, parent_field_name, parent_ids, sql_filter
         ):
             for record_name_words, printed_name in _read_names_of_record(db, record_id):
                 candidate_name = make_candidate_name(record_name_words, name_query)
@@ -239,7 +239,7 @@ def _find_likely_parent_ids(
     db: Database, registry_source: Source, name_query: NameQuery
 ) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
-    registry_filter = RowFilter(registry_source.record_table.active_rows_condition, (), {})
+    registry_filter = SqlFilter(registry_source.record_table.active_rows_condition, (), {})
     words_by_name_id = find_names_by_trigrams(db, registry_source, name_query, registry_filter)
     for word in name_query.distinctive_words:
         if registry_source.name == "committees" and 3 <= len(word) <= 6:
@@ -279,7 +279,7 @@ def _score_parent_name(name_query: NameQuery, record_name_words: NameWords) -> f
 
 
 def _match_without_name(
-    db: Database, source: Source, name_query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, name_query: NameQuery, sql_filter: SqlFilter
 ) -> Iterator[EntityMatch]:
     """Those who are meant when there is no name at all: `senators from Mass`, `CA-11`."""
     value_by_column = find_column_values(source, name_query)
@@ -288,7 +288,7 @@ def _match_without_name(
     ):
         return
     for record_id, record in _read_records(
-        db, source, ("status = 'active'",), add_filters(row_filter, value_by_column)
+        db, source, ("status = 'active'",), combine_filters(sql_filter, value_by_column)
     ):
         word_scores, reasons = explain_words(
             name_query, name_query.no_word_matches, name_query.no_word_matches, [record]
@@ -299,7 +299,7 @@ def _match_without_name(
 
 
 def _match_posts(
-    db: Database, source: Source, post_name: str, row_filter: RowFilter
+    db: Database, source: Source, post_name: str, sql_filter: SqlFilter
 ) -> Iterator[EntityMatch]:
     """Those who hold or held a post: `Speaker of the House`, `chair of Ways and Means`."""
     if source.name != "legislators":
@@ -311,7 +311,7 @@ def _match_posts(
             db,
             registry_source,
             committee_name,
-            RowFilter(registry_source.record_table.active_rows_condition, (), {}),
+            SqlFilter(registry_source.record_table.active_rows_condition, (), {}),
         )
         return [
             entity_match.id
@@ -320,18 +320,18 @@ def _match_posts(
         ]
 
     for holder_id, score, reason, record in find_post_holders(db, post_name, find_committee_ids):
-        if next(_read_records(db, source, ("id = ?", holder_id), row_filter), None):
+        if next(_read_records(db, source, ("id = ?", holder_id), sql_filter), None):
             yield EntityMatch(holder_id, score, [reason], record)
 
 
 def _match_agencies(
-    db: Database, source: Source, written_name: str, row_filter: RowFilter
+    db: Database, source: Source, written_name: str, sql_filter: SqlFilter
 ) -> Iterator[EntityMatch]:
     """Agencies by their names in any order, or by abbreviation: `Labor Department`, `FERC`."""
     if source.name != "agencies":
         return
     for agency_id, score, reason in find_agencies(db, written_name):
-        for _, record in _read_records(db, source, ("id = ?", agency_id), row_filter):
+        for _, record in _read_records(db, source, ("id = ?", agency_id), sql_filter):
             yield EntityMatch(agency_id, score, [reason], record)
 
 
@@ -339,7 +339,7 @@ def _match_agencies(
 
 
 def _read_named_records(
-    db: Database, source: Source, name_ids: Collection[int], row_filter: RowFilter
+    db: Database, source: Source, name_ids: Collection[int], sql_filter: SqlFilter
 ) -> Iterator[tuple[str, tuple[int, str], dict[str, Any]]]:
     """Yield the newest records with each name, and the form of the name that each has."""
     if not name_ids:
@@ -352,9 +352,9 @@ def _read_named_records(
                     PARTITION BY f.name_row ORDER BY r.published_at DESC NULLS LAST, r.id
                 ) AS place
                 FROM name_forms f {join_sql} {source.name} r ON r.id = f.record_id
-                WHERE f.name_row IN ({", ".join("?" * len(name_ids))}) AND {row_filter.sql}
+                WHERE f.name_row IN ({", ".join("?" * len(name_ids))}) AND {sql_filter.sql}
             ) AS named WHERE place <= ?""",
-        (*name_ids, *row_filter.values, max(1, _MAX_SCORED_RECORDS // len(name_ids))),
+        (*name_ids, *sql_filter.values, max(1, _MAX_SCORED_RECORDS // len(name_ids))),
     )
     position_by_name_id = {name_id: name_position for name_position, name_id in enumerate(name_ids)}
     for record_row in sorted(
@@ -373,7 +373,7 @@ def _read_records_of_parents(
     source: Source,
     parent_field_name: str,
     parent_ids: Sequence[str],
-    row_filter: RowFilter,
+    sql_filter: SqlFilter,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the newest records that belong to any of these parents."""
     if not parent_ids:
@@ -383,7 +383,7 @@ def _read_records_of_parents(
         condition_sql = f"{parent_field_name} IN ({id_placeholders})"
     else:
         condition_sql = f"id IN (SELECT from_id FROM links WHERE to_id IN ({id_placeholders}))"
-    return _read_records(db, source, (condition_sql, *parent_ids), row_filter)
+    return _read_records(db, source, (condition_sql, *parent_ids), sql_filter)
 
 
 def _read_names_of_record(db: Database, record_id: str) -> Iterator[tuple[NameWords, str]]:
@@ -396,14 +396,14 @@ def _read_names_of_record(db: Database, record_id: str) -> Iterator[tuple[NameWo
 
 
 def _read_records(
-    db: Database, source: Source, condition_and_values: tuple[Any, ...], row_filter: RowFilter
+    db: Database, source: Source, condition_and_values: tuple[Any, ...], sql_filter: SqlFilter
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the newest records under a condition, which is given with its values."""
     condition_sql, *condition_values = condition_and_values
     record_rows = db.execute(
-        f"""SELECT id, record FROM {source.name} WHERE {condition_sql} AND {row_filter.sql}
+        f"""SELECT id, record FROM {source.name} WHERE {condition_sql} AND {sql_filter.sql}
             ORDER BY published_at DESC NULLS LAST, id LIMIT ?""",
-        (*condition_values, *row_filter.values, _MAX_SCORED_RECORDS),
+        (*condition_values, *sql_filter.values, _MAX_SCORED_RECORDS),
     )
     for record_row in record_rows:
         yield record_row["id"], from_json(record_row["record"])

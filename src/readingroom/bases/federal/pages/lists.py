@@ -100,9 +100,9 @@ class ListPages:
                 "source.html", **form_values, candidates=candidate_links, loaded_up_to=None
             )
             return RenderedPage(record_source.label, body_html)
-        row_filter = parse_filters(record_source.record_table, chosen_filters)
+        sql_filter = parse_filters(record_source.record_table, chosen_filters)
         record_page = await self._service.list_records(
-            record_source, row_filter, _PAGE_SIZE, request.get_parameter("cursor") or None
+            record_source, sql_filter, _PAGE_SIZE, request.get_parameter("cursor") or None
         )
         time_chart = await self._draw_time_chart(record_source, chosen_filters)
         group_chart = await self._draw_group_chart(
@@ -138,7 +138,7 @@ class ListPages:
         if (
             _DATE_FIELD,
             _DATE_FIELD,
-        ) not in record_source.record_table.aggregation_plan.date_columns:
+        ) not in record_source.record_table.aggregation_plan.date_names_and_columns:
             return None
         time_series = await self._compute_series(record_source, chosen_filters, "year")
         nonempty_buckets = [time_bucket for time_bucket in time_series.buckets if time_bucket.value]
@@ -156,11 +156,11 @@ class ListPages:
     async def _compute_series(
         self, record_source: Source, chosen_filters: Mapping[str, Any], time_interval: Interval
     ) -> Series:
-        row_filter = parse_filters(record_source.record_table, chosen_filters)
+        sql_filter = parse_filters(record_source.record_table, chosen_filters)
         return await self._service.compute_time_series(
             Aggregation(
                 record_source.record_table,
-                row_filter,
+                sql_filter,
                 time_field=_DATE_FIELD,
                 interval=time_interval,
             )
@@ -172,9 +172,9 @@ class ListPages:
         """Return the ten largest groups by one field, each a link to its records."""
         if group_by not in record_source.record_table.aggregation_plan.group_names:
             return None
-        row_filter = parse_filters(record_source.record_table, chosen_filters)
+        sql_filter = parse_filters(record_source.record_table, chosen_filters)
         group_counts = await self._service.compute_aggregate(
-            Aggregation(record_source.record_table, row_filter, group_by=group_by, top=10)
+            Aggregation(record_source.record_table, sql_filter, group_by=group_by, top=10)
         )
         if not isinstance(group_counts, Buckets) or not group_counts.buckets:
             return None
@@ -353,7 +353,7 @@ def make_list_address(record_source: Source, filter_values: Mapping[str, Any]) -
 
 def _make_series_address(record_source: Source, chosen_filters: Mapping[str, Any]) -> str | None:
     """Return the address of the same over time; None where nothing has a date."""
-    if not record_source.record_table.aggregation_plan.date_columns:
+    if not record_source.record_table.aggregation_plan.date_names_and_columns:
         return None
     return f"/records/{record_source.name}/series?{urlencode(chosen_filters)}"
 

@@ -207,13 +207,13 @@ class _Dossier:
     @property
     def sections(self) -> dict[str, Section]:
         """Its sections that have something in them, by name."""
-        answer_fields = (
+        field_names_and_values = (
             (field_name, getattr(self.dossier_answer, field_name))
             for field_name in type(self.dossier_answer).model_fields
         )
         return {
             field_name: section
-            for field_name, section in answer_fields
+            for field_name, section in field_names_and_values
             if isinstance(section, Section) and (section.items or section.error)
         }
 

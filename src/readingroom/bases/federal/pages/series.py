@@ -91,17 +91,15 @@ def _make_series_form_values(
         "group_by": arguments.get("group_by", ""),
         "intervals": _INTERVALS,
         "group_names": record_source.record_table.aggregation_plan.group_names,
-        "time_names": [
-            time_field_name
-            for time_field_name, _ in record_source.record_table.aggregation_plan.date_columns
-        ],
+        "time_names": [*dict(record_source.record_table.aggregation_plan.date_names_and_columns)],
     }
 
 
 def _read_tool_arguments(record_source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the arguments of the tool that gives an agent the same."""
     time_field_names = [
-        field_name for field_name, _ in record_source.record_table.aggregation_plan.date_columns
+        field_name
+        for field_name, _ in record_source.record_table.aggregation_plan.date_names_and_columns
     ]
     if not time_field_names:
         problem_text = f"{record_source.label} have no date, so there is no series of them"

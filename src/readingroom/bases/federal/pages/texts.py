@@ -103,7 +103,7 @@ class BillTextPages:
             "bill_text.html",
             text=bill_text,
             mark=request.sample_citation_prefix,
-            shown_words=_mark_changes_as_html(bill_text.text)
+            shown_words=_render_changes_as_html(bill_text.text)
             if bill_text.compared_with
             else join_broken_lines(bill_text.text),
             sections=_list_section_links(bill_text, text_from_start),
@@ -166,7 +166,7 @@ def _list_section_links(
     ]
 
 
-def _mark_changes_as_html(comparison_text: str) -> Markup:
+def _render_changes_as_html(comparison_text: str) -> Markup:
     """Return a comparison as HTML, with what went and what came as such."""
     marked_html = Markup("")
     copied_end_offset = 0

@@ -9,7 +9,7 @@ from readingroom.bases.federal.schema.records import MemberVote
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
 
 _VOTE_POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
-_VOTE_POSITION_SYNONYMS = {"Aye": "Yea", "Yes": "Yea", "No": "Nay"}
+_VOTE_POSITION_BY_SYNONYM = {"Aye": "Yea", "Yes": "Yea", "No": "Nay"}
 
 
 def draw_vote_chart(
@@ -47,7 +47,7 @@ def draw_vote_chart(
 def count_positions(member_votes: Sequence[MemberVote]) -> list[int]:
     """Return how many members took each of the positions of the chart."""
     member_count_by_position = Counter(
-        _VOTE_POSITION_SYNONYMS.get(member_vote.position, member_vote.position)
+        _VOTE_POSITION_BY_SYNONYM.get(member_vote.position, member_vote.position)
         for member_vote in member_votes
     )
     count_by_folded_position = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
-from readingroom.bases.federal.filters import RowFilter
+from readingroom.bases.federal.filters import SqlFilter
 from readingroom.bases.federal.query.aggregate_models import (
     AggregateQuery,
     Bucket,
@@ -75,7 +75,7 @@ class Aggregation:
     """A requested aggregate: a count, or the sum of `sum_field`."""
 
     table: RecordTable
-    row_filter: RowFilter
+    sql_filter: SqlFilter
     sum_field: str | None = None
     group_by: str | None = None
     top: int = 20
@@ -109,13 +109,13 @@ class Aggregator:
         aggregation: Aggregation,
         read_aggregate: Callable[[Aggregation, AggregateQuery], AnswerT],
     ) -> AnswerT:
-        row_filter = filter_values.resolve_filters(
-            self._db, aggregation.table, aggregation.row_filter
+        sql_filter = filter_values.resolve_filters(
+            self._db, aggregation.table, aggregation.sql_filter
         )
         self._filters_read = filter_values.find_reinterpreted_values(
-            aggregation.row_filter.filters, row_filter.filters
+            aggregation.sql_filter.filters, sql_filter.filters
         )
-        aggregation = replace(aggregation, row_filter=row_filter)
+        aggregation = replace(aggregation, sql_filter=sql_filter)
         query = self._build_query(aggregation)
         if query.row_count > self._budget.max_rows:
             raise AggregateTooBroad(
@@ -144,7 +144,7 @@ class Aggregator:
             "resource": aggregation.table.slug,
             "unit": query.measure.unit if query.measure else None,
             "filters_read": self._filters_read,
-            "note": gaps.describe_gaps(self._db, aggregation.table, aggregation.row_filter.filters),
+            "note": gaps.describe_gaps(self._db, aggregation.table, aggregation.sql_filter.filters),
             "loaded_up_to": store.read_progress(self._db, record_source).loaded_up_to,
             "query_cost": QueryCost(
                 rows=query.row_count,
@@ -157,8 +157,8 @@ class Aggregator:
 
     def _build_query(self, aggregation: Aggregation) -> AggregateQuery:
         record_table, measure = aggregation.table, _find_sum_measure(aggregation)
-        index_hint, record_count = self._choose_index_hint(record_table, aggregation.row_filter)
-        from_sql, where_sql = f"{record_table.name} r {index_hint}", aggregation.row_filter.sql
+        index_hint, record_count = self._choose_index_hint(record_table, aggregation.sql_filter)
+        from_sql, where_sql = f"{record_table.name} r {index_hint}", aggregation.sql_filter.sql
         group_column, joined_row_count = aggregation.group_by, record_count
         facet = next(
             (facet for facet in record_table.aggregation_plan.facets if facet.name == group_column),
@@ -177,7 +177,7 @@ class Aggregator:
                 )
                 passing_condition = (
                     passing_condition
-                    if aggregation.row_filter.filters
+                    if aggregation.sql_filter.filters
                     else f"source = '{record_table.name}'"
                 )
                 where_sql = f"doc IN (SELECT doc FROM documents WHERE {passing_condition})"
@@ -202,7 +202,7 @@ class Aggregator:
             )
         time_column = None
         if aggregation.time_field is not None:
-            column_by_time_field = dict(record_table.aggregation_plan.date_columns)
+            column_by_time_field = dict(record_table.aggregation_plan.date_names_and_columns)
             check_eligible_field(
                 "time_field", aggregation.time_field, tuple(column_by_time_field), record_table
             )
@@ -210,7 +210,7 @@ class Aggregator:
         return AggregateQuery(
             from_sql,
             where_sql,
-            aggregation.row_filter.values,
+            aggregation.sql_filter.values,
             measure,
             group_column,
             time_column,
@@ -249,7 +249,7 @@ class Aggregator:
         return float(facet_row_count) / max(int(sampled_count), 1)
 
     def _choose_index_hint(
-        self, record_table: RecordTable, row_filter: RowFilter
+        self, record_table: RecordTable, sql_filter: SqlFilter
     ) -> tuple[str, int]:
         """Return the index to read, and how many rows of it: all, or those that pass one filter.
 
@@ -264,9 +264,9 @@ class Aggregator:
         (row_count,) = self._db.execute(record_table.row_count_sql).fetchone() or (0,)
         row_count = row_count or 0
         for column_name in record_table.indexed_column_names:
-            if column_name in row_filter.filters:
+            if column_name in sql_filter.filters:
                 max_counted_rows = row_count // _LOOKUP_COST_IN_ROWS + 1
-                filter_value = row_filter.filters[column_name]
+                filter_value = sql_filter.filters[column_name]
                 matching_count = store.count_rows_up_to(
                     self._db, record_table.name, column_name, filter_value, max_counted_rows
                 )
@@ -405,10 +405,10 @@ class Aggregator:
             for bucket_start in value_by_start
         ]
         since_day, until_day = (
-            parse_first_day(aggregation.row_filter.filters.get(bound_name))
+            parse_first_day(aggregation.sql_filter.filters.get(bound_name))
             for bound_name in ("since", "until")
         )
-        date_column_by_name = dict(aggregation.table.aggregation_plan.date_columns)
+        date_column_by_name = dict(aggregation.table.aggregation_plan.date_names_and_columns)
         if date_column_by_name[aggregation.time_field or ""] not in aggregation.table.date_sql:
             since_day = until_day = None  # the filters are about another date
         first_start = (
@@ -479,7 +479,7 @@ class Aggregator:
             ),
         ):
             narrowing_suggestions.extend(
-                suggest_filters(self._db, aggregation.table, aggregation.row_filter, max_records)
+                suggest_filters(self._db, aggregation.table, aggregation.sql_filter, max_records)
             )
         return {"suggest_narrowing": narrowing_suggestions}
 

@@ -12,14 +12,14 @@ from readingroom.core.errors import InvalidCursor
 
 def build_list_name(list_name: str, list_filters: Mapping[str, Any]) -> str:
     """Return the name of a list under filters: each combination of filters has its own."""
-    stated_filters = sorted(
+    filter_names_and_values = sorted(
         (filter_name, str(filter_value).strip().casefold())
         for filter_name, filter_value in list_filters.items()
         if filter_value is not None
     )
-    if not stated_filters:
+    if not filter_names_and_values:
         return list_name
-    return f"{list_name}?{zlib.crc32(json.dumps(stated_filters).encode()):08x}"
+    return f"{list_name}?{zlib.crc32(json.dumps(filter_names_and_values).encode()):08x}"
 
 
 def encode(list_name: str, after_key: Sequence[Any] | None) -> str | None:

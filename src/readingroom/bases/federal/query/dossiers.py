@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from pydantic_core import from_json
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.cards import make_card
 from readingroom.bases.federal.query.dossier_models import Section, SectionError
@@ -193,21 +193,21 @@ def _read_linked_records(
 
 
 def make_list_reader(
-    source_name: str, filter_name: str, *, by_congress: bool = False
+    source_name: str, filter_name: str, *, is_limited_to_congress: bool = False
 ) -> SectionReader:
     """Return a reader of the records of a source whose field has this id, newest first."""
     record_source = SOURCES_BY_NAME[source_name]
 
     def read_section(dossier_subject: DossierSubject) -> Section:
         filter_values: dict[str, Any] = {filter_name: dossier_subject.id}
-        if by_congress and dossier_subject.congress is not None:
+        if is_limited_to_congress and dossier_subject.congress is not None:
             filter_values["congress"] = dossier_subject.congress
-        row_filter = build_row_filter(record_source.record_table, filter_values)
+        sql_filter = build_sql_filter(record_source.record_table, filter_values)
         record_page = store.list_records(
-            dossier_subject.db, record_source, row_filter, MAX_SECTION_ITEMS, None
+            dossier_subject.db, record_source, sql_filter, MAX_SECTION_ITEMS, None
         )
         total_count = (
-            store.count_records(dossier_subject.db, record_source, row_filter)
+            store.count_records(dossier_subject.db, record_source, sql_filter)
             if record_page.after_key
             else len(record_page.rows)
         )
@@ -224,12 +224,12 @@ def make_list_reader(
     return read_section
 
 
-def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionReader:
+def make_field_reader(field_name: str, *, is_limited_to_congress: bool = False) -> SectionReader:
     """Return a reader of a list in the record itself: terms, leadership posts."""
 
     def read_section(dossier_subject: DossierSubject) -> Section:
         field_items = list(dossier_subject.record.get(field_name) or ())
-        if by_congress and dossier_subject.congress is not None:
+        if is_limited_to_congress and dossier_subject.congress is not None:
             field_items = [
                 field_item
                 for field_item in field_items
@@ -278,7 +278,7 @@ def read_cosponsors(dossier_subject: DossierSubject) -> Section:
     return cosponsor_section
 
 
-_read_sponsored_bill_section = make_list_reader("bills", "sponsor", by_congress=True)
+_read_sponsored_bill_section = make_list_reader("bills", "sponsor", is_limited_to_congress=True)
 
 
 def read_sponsored_bills(dossier_subject: DossierSubject) -> Section:
@@ -322,9 +322,9 @@ def read_bill_counts(dossier_subject: DossierSubject) -> Section:
 
 def read_committee_seats(dossier_subject: DossierSubject) -> Section:
     """Read a member's seats on committees, with the committees' names."""
-    seat_section = make_list_reader("committee_memberships", "bioguide_id", by_congress=True)(
-        dossier_subject
-    )
+    seat_section = make_list_reader(
+        "committee_memberships", "bioguide_id", is_limited_to_congress=True
+    )(dossier_subject)
     title_and_url_by_id = read_titles_and_urls(
         dossier_subject.db,
         (committee_seat["committee_id"] for committee_seat in seat_section.items),
@@ -429,7 +429,7 @@ def add_missing_status_note(read_section: SectionReader) -> SectionReader:
 
 # --- the four dossiers ---
 
-BILL_SECTION_READERS: dict[str, SectionReader] = {
+READER_BY_BILL_SECTION: dict[str, SectionReader] = {
     "sponsors": make_link_reader(SponsorKind.SPONSOR),
     "cosponsors": add_missing_status_note(read_cosponsors),
     "actions": add_missing_status_note(make_child_reader("bill_actions", "actions")),
@@ -442,24 +442,24 @@ BILL_SECTION_READERS: dict[str, SectionReader] = {
     "amendments": add_missing_status_note(make_list_reader("amendments", "bill_id")),
     "laws": make_link_reader(LinkKind.LAW),
 }
-LEGISLATOR_SECTION_READERS: dict[str, SectionReader] = {
-    "terms": make_field_reader("terms", by_congress=True),
+READER_BY_MEMBER_SECTION: dict[str, SectionReader] = {
+    "terms": make_field_reader("terms", is_limited_to_congress=True),
     "committees": read_committee_seats,
     "bill_counts": read_bill_counts,
     "sponsored_bills": read_sponsored_bills,
-    "leadership": make_field_reader("leadership", by_congress=True),
+    "leadership": make_field_reader("leadership", is_limited_to_congress=True),
     "offices": make_list_reader("staff_directories", "bioguide_id"),
-    "speeches": make_list_reader("congressional_record", "speaker", by_congress=True),
+    "speeches": make_list_reader("congressional_record", "speaker", is_limited_to_congress=True),
     "voting": summarize_votes,
 }
-COMMITTEE_SECTION_READERS: dict[str, SectionReader] = {
+READER_BY_COMMITTEE_SECTION: dict[str, SectionReader] = {
     "members": read_members,
     "subcommittees": read_subcommittees,
-    "hearings": make_list_reader("hearings", "committee", by_congress=True),
-    "bills": make_list_reader("bills", "committee", by_congress=True),
-    "reports": make_list_reader("committee_reports", "committee", by_congress=True),
+    "hearings": make_list_reader("hearings", "committee", is_limited_to_congress=True),
+    "bills": make_list_reader("bills", "committee", is_limited_to_congress=True),
+    "reports": make_list_reader("committee_reports", "committee", is_limited_to_congress=True),
 }
-PUBLIC_LAW_SECTION_READERS: dict[str, SectionReader] = {
+READER_BY_LAW_SECTION: dict[str, SectionReader] = {
     "originating_bill": make_link_reader(LinkKind.LAW),
     "cfr_sections": make_list_reader("cfr_sections", "law"),
     "implementing_rules": make_list_reader("federal_register", "law"),

@@ -32,7 +32,7 @@ class FoundLink:
 
 
 @dataclass(frozen=True, slots=True)
-class _Direction:
+class _LinkDirection:
     """Links where `own_column` has the id; the `linked_column` has the linked records."""
 
     own_column: str
@@ -48,7 +48,7 @@ def read_link_page(
     after_key: Sequence[str] | None,
 ) -> tuple[list[FoundLink], tuple[str, str] | None, int]:
     """Return a page of a record's links by kind and id, the last key if more follow, the total."""
-    link_directions = _list_directions(record_id)
+    link_directions = _list_directions_of_record(record_id)
     # Each direction is sorted by its index, so no more is read of each than a page can show.
     kind_id_pairs = sorted(
         {
@@ -85,7 +85,7 @@ def read_link_page(
 def count_links(db: Database, record_id: str) -> dict[str, int]:
     """Return how many records a record is linked to, by kind."""
     link_count_by_kind: Counter[str] = Counter()
-    link_directions = _list_directions(record_id)
+    link_directions = _list_directions_of_record(record_id)
     for direction_index, link_direction in enumerate(link_directions):
         # Leave out what an earlier direction counted; the first is the one that may be long.
         earlier_directions = link_directions[:direction_index]
@@ -111,20 +111,20 @@ def count_links(db: Database, record_id: str) -> dict[str, int]:
     return dict(sorted(link_count_by_kind.items()))
 
 
-def _list_directions(record_id: str) -> list[_Direction]:
+def _list_directions_of_record(record_id: str) -> list[_LinkDirection]:
     # The links that lead here come first: a topic or a member has thousands of them.
     link_directions = [
-        _Direction("to_id", "from_id", record_id),
-        _Direction("from_id", "to_id", record_id),
+        _LinkDirection("to_id", "from_id", record_id),
+        _LinkDirection("from_id", "to_id", record_id),
     ]
     if (containing_id := get_containing_id(record_id)) != record_id:
-        link_directions.append(_Direction("to_id", "from_id", containing_id))
+        link_directions.append(_LinkDirection("to_id", "from_id", containing_id))
     return link_directions
 
 
 def _read_kind_id_pairs(
     db: Database,
-    link_direction: _Direction,
+    link_direction: _LinkDirection,
     link_kind: LinkKind | None,
     max_results: int,
     after_key: Sequence[str] | None,
@@ -145,7 +145,7 @@ def _read_kind_id_pairs(
 
 
 def _read_evidence(
-    db: Database, link_directions: Sequence[_Direction], link_kind: str, linked_id: str
+    db: Database, link_directions: Sequence[_LinkDirection], link_kind: str, linked_id: str
 ) -> list[dict[str, str]]:
     evidence_items = [
         {

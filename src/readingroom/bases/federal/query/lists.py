@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic_core import from_json
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import RowFilter
+from readingroom.bases.federal.filters import SqlFilter
 from readingroom.bases.federal.models import (
     ActionPage,
     Change,
@@ -61,20 +61,20 @@ def build_next_page_fields(list_name: str, after_key: Sequence[Any] | None) -> d
 def list_records(
     db: Database,
     record_source: Source,
-    row_filter: RowFilter,
+    sql_filter: SqlFilter,
     max_results: int,
     after_key: Sequence[Any] | None,
 ) -> RecordPage:
-    resolved_filter = resolve_filters(db, record_source.record_table, row_filter)
+    resolved_filter = resolve_filters(db, record_source.record_table, sql_filter)
     record_page = store.list_records(db, record_source, resolved_filter, max_results, after_key)
     return RecordPage(
         results=record_page.rows,
         source=record_source.name,
-        filters_read=find_reinterpreted_values(row_filter.filters, resolved_filter.filters),
+        filters_read=find_reinterpreted_values(sql_filter.filters, resolved_filter.filters),
         loaded_up_to=store.read_progress(db, record_source).loaded_up_to,
         note=describe_gaps(db, record_source.record_table, resolved_filter.filters),
         **build_next_page_fields(
-            cursors.build_list_name(record_source.name, row_filter.filters), record_page.after_key
+            cursors.build_list_name(record_source.name, sql_filter.filters), record_page.after_key
         ),
     )
 

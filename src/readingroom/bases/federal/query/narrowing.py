@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import RowFilter
+from readingroom.bases.federal.filters import SqlFilter
 from readingroom.bases.federal.query.aggregate_models import Interval
 from readingroom.bases.federal.query.intervals import parse_first_day
 from readingroom.bases.federal.schema.sources import RecordTable
@@ -34,19 +34,19 @@ def suggest_recent_period(
 
 
 def suggest_filters(
-    db: Database, record_table: RecordTable, row_filter: RowFilter, max_records: int
+    db: Database, record_table: RecordTable, sql_filter: SqlFilter, max_records: int
 ) -> Iterator[dict[str, Any]]:
     """Yield filters that leave at most so many records, each with how many it leaves."""
     for filter_name, newest_value_sql in record_table.newest_value_queries:
         (newest_value,) = db.execute(newest_value_sql).fetchone() or (None,)
-        if newest_value is None or filter_name in row_filter.filters:
+        if newest_value is None or filter_name in sql_filter.filters:
             continue
         matching_count = store.count_rows_up_to(
             db, record_table.name, filter_name, newest_value, max_records + 1
         )
         if matching_count <= max_records:
             yield {"filters": {filter_name: newest_value}, "rows": matching_count}
-    if record_table.covering_index_name and "since" not in row_filter.filters:
+    if record_table.covering_index_name and "since" not in sql_filter.filters:
         yield from _suggest_since_filter(db, record_table, max_records)
 
 

@@ -63,19 +63,20 @@ def list_voters(
 ) -> RecordList:
     """List how members voted in a roll call, all or those of a position, party or state."""
     roll_call = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], vote_id)
-    parsed_filters = parse_filters(MEMBER_VOTES, {**(filter_values or {}), "vote_id": vote_id})
-    row_filter = resolve_filters(db, MEMBER_VOTES, parsed_filters)
+    parsed_sql_filter = parse_filters(MEMBER_VOTES, {**(filter_values or {}), "vote_id": vote_id})
+    resolved_sql_filter = resolve_filters(db, MEMBER_VOTES, parsed_sql_filter)
     list_name = cursors.build_list_name(
-        f"roll_call_members:{vote_id}", {**parsed_filters.filters, "vote_id": None}
+        f"roll_call_members:{vote_id}", {**parsed_sql_filter.filters, "vote_id": None}
     )
     (after_key,) = cursors.decode(list_name, page_cursor, int) or (0,)
     (total_count,) = db.execute(
-        f"SELECT count(*) FROM member_votes WHERE {row_filter.sql}", row_filter.values
+        f"SELECT count(*) FROM member_votes WHERE {resolved_sql_filter.sql}",
+        resolved_sql_filter.values,
     ).fetchone()
     voter_rows = db.execute(
-        f"""SELECT * FROM member_votes WHERE {row_filter.sql} AND ordinal > ?
+        f"""SELECT * FROM member_votes WHERE {resolved_sql_filter.sql} AND ordinal > ?
             ORDER BY ordinal LIMIT ?""",
-        (*row_filter.values, after_key, max_results + 1),
+        (*resolved_sql_filter.values, after_key, max_results + 1),
     ).fetchall()
     last_key = (voter_rows[max_results - 1]["ordinal"],) if len(voter_rows) > max_results else None
     return build_record_list(
@@ -90,7 +91,9 @@ def list_voters(
         part="members",
         total=total_count,
         loaded_up_to=roll_call["loaded_up_to"],
-        filters_read=find_reinterpreted_values(parsed_filters.filters, row_filter.filters),
+        filters_read=find_reinterpreted_values(
+            parsed_sql_filter.filters, resolved_sql_filter.filters
+        ),
         note=describe_missing_voters(roll_call),
         vote=summarize_roll_call(db, roll_call),
     )

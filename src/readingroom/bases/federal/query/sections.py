@@ -96,7 +96,7 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
         *(heading_match.start() for heading_match in heading_matches),
         len(body_text),
     ][1:]
-    is_short_by_index = [
+    short_section_flags = [
         len(body_text[heading_match.start(2) : next_heading_start].strip())
         <= _MAX_CONTENTS_LINE_CHARS
         for heading_match, next_heading_start in zip(
@@ -105,7 +105,7 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
     ]
     section_numbers_with_text = {
         heading_match[1]
-        for heading_match, is_short in zip(heading_matches, is_short_by_index, strict=True)
+        for heading_match, is_short in zip(heading_matches, short_section_flags, strict=True)
         if not is_short
     }
     if capital_section_numbers and len(section_numbers_with_text - capital_section_numbers) <= len(
@@ -128,7 +128,7 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
         if heading_match.start() in capitals_heading_starts
         or (
             (
-                not is_short_by_index[heading_index]
+                not short_section_flags[heading_index]
                 or last_index_by_number[heading_match[1]] == heading_index
             )
             and _fold_heading(heading_match) not in folded_capitals_headings
@@ -141,7 +141,7 @@ def _fold_heading(heading_match: re.Match[str]) -> tuple[str, str]:
     return heading_match[1], heading_match[2].partition(".")[0].strip().casefold()
 
 
-def find_section(body_text: str, requested_section: str) -> TextSection:
+def get_section(body_text: str, requested_section: str) -> TextSection:
     """Return a section by its number, as `501`, `Sec. 501` or `301#2`.
 
     Raise InvalidArguments, which lists the sections there are.
@@ -195,7 +195,7 @@ def compare_versions(older_text: str, newer_text: str) -> str:
         return (
             "The two texts are equal, word for word."
             if are_texts_equal
-            else _mark_changes(older_text, newer_text)
+            else _render_marked_changes(older_text, newer_text)
         )
     report_lines = []
     unchanged_count = 0
@@ -206,7 +206,7 @@ def compare_versions(older_text: str, newer_text: str) -> str:
         _, old_section_text = old_section_by_label.pop(section_label)
         if old_section_text.split() != new_section_text.split():
             report_lines.append(
-                f"{heading_line}:\n{_mark_changes(old_section_text, new_section_text)}"
+                f"{heading_line}:\n{_render_marked_changes(old_section_text, new_section_text)}"
             )
         elif section_label:
             unchanged_count += 1
@@ -234,7 +234,7 @@ def _split_into_sections(body_text: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def _mark_changes(older_text: str, newer_text: str) -> str:
+def _render_marked_changes(older_text: str, newer_text: str) -> str:
     diff_runs = compare_words(older_text, newer_text)
     is_wholly_replaced = all(diff_run.operation != "equal" for diff_run in diff_runs)
     if is_wholly_replaced and len(older_text) + len(newer_text) > _MAX_REPLACED_CHARS:

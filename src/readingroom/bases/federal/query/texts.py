@@ -11,8 +11,8 @@ from readingroom.bases.federal.query.links import count_links_and_sponsors
 from readingroom.bases.federal.query.sections import (
     OUTLINE_SECTION,
     compare_versions,
-    find_section,
     format_outline,
+    get_section,
 )
 from readingroom.bases.federal.query.votes import describe_roll_call, read_party_tallies
 from readingroom.bases.federal.schema.ids import FederalId
@@ -173,7 +173,7 @@ def get_section_text(body_text: str, section_label: str) -> str:
     """Return one section of a text, or the list of its sections for `outline`."""
     if section_label.strip().lower() == OUTLINE_SECTION:
         return format_outline(body_text)
-    found_section = find_section(body_text, section_label)
+    found_section = get_section(body_text, section_label)
     return body_text[found_section.start_offset : found_section.end_offset].rstrip()
 
 
@@ -230,8 +230,8 @@ def _build_fetch_url(record_id: str, section_label: str | None, text_offset: int
 
 def _describe_record(db: Database, record_fields: dict[str, Any]) -> str:
     if record_fields["source"] == "roll_call_votes":
-        party_tallies = read_party_tallies(db, record_fields)
-        roll_call_text = describe_roll_call(record_fields, party_tallies)
+        tally_by_party = read_party_tallies(db, record_fields)
+        roll_call_text = describe_roll_call(record_fields, tally_by_party)
         return f"{_describe_fields(record_fields)}\n\n{roll_call_text}"
     return _describe_fields(record_fields)
 

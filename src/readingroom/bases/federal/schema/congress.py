@@ -3,7 +3,7 @@
 from datetime import date
 
 GPO_PUBLISHER = "U.S. Government Publishing Office"
-BILL_LABELS = {
+LABEL_BY_BILL_TYPE = {
     "hr": "H.R.",
     "s": "S.",
     "hjres": "H.J.Res.",
@@ -47,7 +47,7 @@ def format_ordinal(ordinal_number: int) -> str:
 
 
 def format_bill_number(congress: int, bill_type: str, bill_number: int) -> str:
-    return f"{BILL_LABELS[bill_type]} {bill_number}, {format_ordinal(congress)} Congress"
+    return f"{LABEL_BY_BILL_TYPE[bill_type]} {bill_number}, {format_ordinal(congress)} Congress"
 
 
 def build_bill_page_url(congress: int, bill_type: str, bill_number: int) -> str:

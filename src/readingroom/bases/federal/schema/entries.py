@@ -66,7 +66,7 @@ class PackedRecord:
     """What its columns have, where the database is given them."""
 
     @classmethod
-    def pack(cls, full_record: Record, *, with_columns: bool = False) -> "PackedRecord":
+    def pack(cls, full_record: Record, *, includes_columns: bool = False) -> "PackedRecord":
         """Pack a record. Raise `ValueTooLong` for one that could not be looked up."""
         column_values = read_column_values(full_record)
         check_value_lengths(full_record.id, full_record.source, column_values)
@@ -80,7 +80,7 @@ class PackedRecord:
             full_record.as_of,
             getattr(full_record, "short_titles", ()),
             dump_record_json(full_record),
-            column_values if with_columns else None,
+            column_values if includes_columns else None,
         )
 
 

@@ -166,8 +166,8 @@ def make_staff_id(office_id: str) -> str:
     return f"staff:{re.sub('[^A-Za-z0-9._-]+', '_', ascii_id)}"
 
 
-def make_docket_id(docket_number: str) -> str:
-    return f"docket:{fold_dashes(docket_number).strip().upper()}"
+def make_docket_id(regulations_docket_number: str) -> str:
+    return f"docket:{fold_dashes(regulations_docket_number).strip().upper()}"
 
 
 def make_meeting_id(chamber_name: str | None, event_id: str) -> str:

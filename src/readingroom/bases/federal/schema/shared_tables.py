@@ -203,14 +203,16 @@ def _list_upgrade_statements(db: Any, stored_version: int) -> list[str]:
     upgrade_statements = _list_missing_table_statements(db)
     if stored_version < 2:
         upgrade_statements.append(_LEADERS_INDEX_SQL)
-    for record_source in SOURCES:
+    for source_definition in SOURCES:
         if stored_version < 3:
             drop_expressions_sql = ", ".join(
                 f"ALTER COLUMN {column_name} DROP EXPRESSION IF EXISTS"
-                for column_name in _map_computed_columns(record_source)
+                for column_name in _map_computed_columns(source_definition)
             )
-            upgrade_statements.append(f"ALTER TABLE {record_source.name} {drop_expressions_sql}")
-        upgrade_statements += _list_trigger_statements(record_source)  # version 4
+            upgrade_statements.append(
+                f"ALTER TABLE {source_definition.name} {drop_expressions_sql}"
+            )
+        upgrade_statements += _list_trigger_statements(source_definition)  # version 4
     for key_column_name, child_table_names in KEY_AND_CHILD_TABLES_BY_PARENT.values():
         upgrade_statements += [
             f"ALTER TABLE {table_name} "

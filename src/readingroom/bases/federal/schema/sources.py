@@ -98,7 +98,7 @@ class AggregationPlan:
     """Names of columns; empty for every column that lists are filtered by."""
     facets: tuple[Facet, ...] = ()
     measures: tuple[Measure, ...] = ()
-    date_columns: tuple[tuple[str, str], ...] = (("published_at", "published_at"),)
+    date_names_and_columns: tuple[tuple[str, str], ...] = (("published_at", "published_at"),)
     """Names of dates, each with its column."""
 
     @property
@@ -276,7 +276,10 @@ SOURCES = (
                 Measure("action_count", "action_count"),
                 Measure("amendment_count", "amendment_count"),
             ),
-            date_columns=(("published_at", "published_at"), ("introduced_at", "published_at")),
+            date_names_and_columns=(
+                ("published_at", "published_at"),
+                ("introduced_at", "published_at"),
+            ),
         ),
     ),
     Source(
@@ -467,7 +470,7 @@ SOURCES = (
                 Measure("nay", "nay"),
                 Measure("not_voting", "not_voting"),
             ),
-            date_columns=(("published_at", "published_at"), ("voted_at", "published_at")),
+            date_names_and_columns=(("published_at", "published_at"), ("voted_at", "published_at")),
         ),
     ),
     Source(
@@ -548,7 +551,7 @@ SOURCES = (
                 _make_link_facet("committee", "committee"),
                 _make_link_facet("bill", "hearing"),
             ),
-            date_columns=(("published_at", "published_at"), ("held_at", "published_at")),
+            date_names_and_columns=(("published_at", "published_at"), ("held_at", "published_at")),
         ),
     ),
 )
@@ -580,7 +583,7 @@ MEMBER_VOTES = RecordTable(
             "bioguide_id",
             "vote_id",
         ),
-        date_columns=(("voted_at", "sorted_at"),),
+        date_names_and_columns=(("voted_at", "sorted_at"),),
     ),
     row_count_sql="SELECT sum(recorded) FROM roll_call_votes",
     indexed_column_names=("bioguide_id", "vote_id"),

@@ -92,19 +92,19 @@ def _check_schema_version(stored_version: int, database_path: Path) -> None:
 
 def _list_missing_statements(db: Database) -> Iterator[str]:
     """Yield the SQL of tables, columns and indexes that the file lacks, being older than them."""
-    for record_source in SOURCES:
+    for source_definition in SOURCES:
         existing_column_names = {
-            info_row[1] for info_row in db.execute(f"PRAGMA table_xinfo({record_source.name})")
+            info_row[1] for info_row in db.execute(f"PRAGMA table_xinfo({source_definition.name})")
         }
         if not existing_column_names:
-            yield from _list_table_statements(record_source)
+            yield from _list_table_statements(source_definition)
             continue
-        for table_column in record_source.columns:
+        for table_column in source_definition.columns:
             if table_column.name not in existing_column_names:
                 # SQLite cannot add a column that it would have to store in every row.
                 column_sql = _build_generated_column_sql(table_column).replace("STORED", "VIRTUAL")
-                yield f"ALTER TABLE {record_source.name} ADD COLUMN {column_sql}"
-        for index_name, index_columns in build_source_indexes(record_source).items():
+                yield f"ALTER TABLE {source_definition.name} ADD COLUMN {column_sql}"
+        for index_name, index_columns in build_source_indexes(source_definition).items():
             indexed_column_names = [
                 info_row[2] for info_row in db.execute(f"PRAGMA index_info({index_name})")
             ]
@@ -113,19 +113,19 @@ def _list_missing_statements(db: Database) -> Iterator[str]:
             ]:
                 # Those of 0.1.0 end in the column they are named after, so its lists were sorted.
                 yield f"DROP INDEX IF EXISTS {index_name}"
-                yield _build_create_index_sql(record_source, index_name, index_columns)
+                yield _build_create_index_sql(source_definition, index_name, index_columns)
     vote_column_names = {info_row[1] for info_row in db.execute("PRAGMA table_xinfo(member_votes)")}
     if vote_column_names and "standard_position" not in vote_column_names:
         yield f"ALTER TABLE member_votes ADD COLUMN {_STANDARD_POSITION_COLUMN_SQL}"
-    for added_table_name, sql_statements in _STATEMENTS_BY_ADDED_TABLE.items():
+    for added_table_name, added_table_statements in _STATEMENTS_BY_ADDED_TABLE.items():
         if not db.execute(f"PRAGMA table_info({added_table_name})").fetchall():
-            yield from sql_statements
+            yield from added_table_statements
 
 
 def list_statements() -> Iterator[str]:
     """Yield every statement that makes a new file."""
-    for record_source in SOURCES:
-        yield from _list_table_statements(record_source)
+    for source_definition in SOURCES:
+        yield from _list_table_statements(source_definition)
     for sql_statement in list_fixed_statements():
         yield sql_statement.replace("{tokenizer}", make_fts5_tokenizer_option())
 
@@ -135,10 +135,10 @@ def list_fixed_statements() -> tuple[str, ...]:
     return _FIXED_TABLE_STATEMENTS
 
 
-def _list_table_statements(record_source: Source) -> Iterator[str]:
+def _list_table_statements(source_definition: Source) -> Iterator[str]:
     generated_columns_sql = "".join(
         f",\n    {_build_generated_column_sql(table_column)}"
-        for table_column in record_source.columns
+        for table_column in source_definition.columns
     )
     citation_columns_sql = "".join(
         f",\n    {citation_field} TEXT "
@@ -147,7 +147,7 @@ def _list_table_statements(record_source: Source) -> Iterator[str]:
         if citation_field != "published_at"
     )
     yield f"""
-CREATE TABLE {record_source.name} (
+CREATE TABLE {source_definition.name} (
     id TEXT PRIMARY KEY,
     record TEXT NOT NULL CHECK (json_valid(record)),
     loader TEXT NOT NULL,
@@ -157,20 +157,20 @@ CREATE TABLE {record_source.name} (
     tombstone_reason TEXT,
     successor_id TEXT{generated_columns_sql}{citation_columns_sql}
 )"""
-    for index_name, index_columns in build_source_indexes(record_source).items():
-        yield _build_create_index_sql(record_source, index_name, index_columns)
+    for index_name, index_columns in build_source_indexes(source_definition).items():
+        yield _build_create_index_sql(source_definition, index_name, index_columns)
 
 
 def _build_create_index_sql(
-    record_source: Source, index_name: str, index_columns: Sequence[str]
+    source_definition: Source, index_name: str, index_columns: Sequence[str]
 ) -> str:
-    return f"CREATE INDEX {index_name} ON {record_source.name} ({', '.join(index_columns)})"
+    return f"CREATE INDEX {index_name} ON {source_definition.name} ({', '.join(index_columns)})"
 
 
 _LIST_ORDER_COLUMNS = ("published_at DESC", "id")
 
 
-def build_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
+def build_source_indexes(source_definition: Source) -> dict[str, tuple[str, ...]]:
     """Return the indexes of a source's table by name, each with the columns of its key.
 
     All but the last end in the order of lists, so that a page of a filtered list is read without
@@ -178,15 +178,18 @@ def build_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
     read it instead of the table, whose rows hold long records.
     """
     return {
-        f"{record_source.name}_newest": _LIST_ORDER_COLUMNS,
+        f"{source_definition.name}_newest": _LIST_ORDER_COLUMNS,
         **{
-            f"{record_source.name}_{table_column.name}": (table_column.name, *_LIST_ORDER_COLUMNS)
-            for table_column in record_source.record_table.filter_columns
+            f"{source_definition.name}_{table_column.name}": (
+                table_column.name,
+                *_LIST_ORDER_COLUMNS,
+            )
+            for table_column in source_definition.record_table.filter_columns
         },
-        f"{record_source.name}_facts": (
+        f"{source_definition.name}_facts": (
             "published_at",
             "status",
-            *(table_column.name for table_column in record_source.columns),
+            *(table_column.name for table_column in source_definition.columns),
             "id",
         ),
     }

@@ -21,8 +21,8 @@ from readingroom.storage.postgres.encoding import (
     format_words_rows,
 )
 
-FIELD_WEIGHTS: Mapping[str, float] = {"title": 10.0, "abstract": 4.0, "action": 2.0, "body": 1.0}
-_ALL_FIELDS_SQL = " || ".join(FIELD_WEIGHTS)
+WEIGHT_BY_FIELD: Mapping[str, float] = {"title": 10.0, "abstract": 4.0, "action": 2.0, "body": 1.0}
+_ALL_FIELDS_SQL = " || ".join(WEIGHT_BY_FIELD)
 _BM25_K1, _BM25_B = 1.2, 0.75
 _ROWS_PER_BATCH = 2_000
 
@@ -32,7 +32,7 @@ _ROWS_PER_BATCH = 2_000
 
 def index_passages(db: Database, after_chunk_number: int) -> None:
     """Add the words of all passages after this one to the index."""
-    field_columns_sql = ", ".join(FIELD_WEIGHTS)
+    field_columns_sql = ", ".join(WEIGHT_BY_FIELD)
     if db.dialect.engine == "sqlite":
         db.execute(
             f"""INSERT INTO passages_fts (rowid, {field_columns_sql})
@@ -42,7 +42,7 @@ def index_passages(db: Database, after_chunk_number: int) -> None:
         return
     # A file of before they were cut may have longer ones.
     shortened_columns_sql = ", ".join(
-        f"left({field_name}, {MAX_SEARCHED_CHARS})" for field_name in FIELD_WEIGHTS
+        f"left({field_name}, {MAX_SEARCHED_CHARS})" for field_name in WEIGHT_BY_FIELD
     )
     passage_cursor = db.execute(
         f"SELECT chunk, {shortened_columns_sql} FROM passages WHERE chunk > ?",
@@ -57,18 +57,18 @@ def make_passage_words_writer(passage_rows: Sequence[Sequence[Any]]) -> Callable
 
     Each passage begins with its number. Only the database is left to do something then.
     """
-    stems_by_text_index = get_shared_stemmer().stem_all_words_of_texts(
+    stems_of_each_text = get_shared_stemmer().stem_all_words_of_texts(
         chain.from_iterable(passage_row[1:] for passage_row in passage_rows)
     )
-    field_count = len(FIELD_WEIGHTS)
+    field_count = len(WEIGHT_BY_FIELD)
     stemmed_rows = [
         (
             passage_row[0],
-            stems_by_text_index[field_count * row_index : field_count * (row_index + 1)],
+            stems_of_each_text[field_count * row_index : field_count * (row_index + 1)],
         )
         for row_index, passage_row in enumerate(passage_rows)
     ]
-    table_and_columns_sql = f"passage_words (chunk, {', '.join(FIELD_WEIGHTS)}, tokens)"
+    table_and_columns_sql = f"passage_words (chunk, {', '.join(WEIGHT_BY_FIELD)}, tokens)"
     words_as_copy_text = format_words_rows(stemmed_rows)
     if words_as_copy_text is None:
         encoded_blocks = list(encode_words_rows(stemmed_rows))
@@ -87,7 +87,7 @@ def find_passages(
     if lexical_query.match_expression is None:
         return iter(())
     if db.dialect.engine == "sqlite":
-        weights_sql = ", ".join(map(str, FIELD_WEIGHTS.values()))
+        weights_sql = ", ".join(map(str, WEIGHT_BY_FIELD.values()))
         # Tuples, because a common word has very many matches.
         return db.iterate_tuples(
             f"""SELECT rowid, bm25(passages_fts, {weights_sql}) FROM passages_fts
@@ -208,19 +208,21 @@ def _build_match_sql(terms: Sequence[tuple[str, ...]]) -> tuple[str, list[str]]:
     if all(len(term_stems) == 1 for term_stems in terms):
         return match_sql, [match_tsquery]
     # Stems may follow each other from the end of one field to the next.
-    in_one_field_sql = " OR ".join(f"w.{field_name} @@ ?::tsquery" for field_name in FIELD_WEIGHTS)
-    return f"{match_sql} AND ({in_one_field_sql})", [match_tsquery] * (1 + len(FIELD_WEIGHTS))
+    in_one_field_sql = " OR ".join(
+        f"w.{field_name} @@ ?::tsquery" for field_name in WEIGHT_BY_FIELD
+    )
+    return f"{match_sql} AND ({in_one_field_sql})", [match_tsquery] * (1 + len(WEIGHT_BY_FIELD))
 
 
 def _build_count_sql(term_stems: tuple[str, ...]) -> tuple[str, list[Any]]:
     """Return what counts a term in a passage by the weights of fields, and the values in it."""
     field_counts = [
-        _build_field_count_sql(f"w.{field_name}", term_stems) for field_name in FIELD_WEIGHTS
+        _build_field_count_sql(f"w.{field_name}", term_stems) for field_name in WEIGHT_BY_FIELD
     ]
     count_sql = " + ".join(
         f"{field_weight} * {field_count_sql}"
         for field_weight, (field_count_sql, _) in zip(
-            FIELD_WEIGHTS.values(), field_counts, strict=True
+            WEIGHT_BY_FIELD.values(), field_counts, strict=True
         )
     )
     return count_sql, [

@@ -30,7 +30,7 @@ class TrigramCopy:
     def __init__(self, name_ids: Sequence[int], folded_names: Sequence[str]) -> None:
         self._name_ids = np.array(name_ids, np.int64)
         # Twice after each: no trigram reaches from one name into the next.
-        letter_codes = _make_letter_codes()[
+        letter_codes = _make_code_by_byte()[
             np.frombuffer(
                 "".join(f"{folded_name}\n\n" for folded_name in folded_names).encode(), np.uint8
             )
@@ -188,7 +188,7 @@ name_copies = NameCopies()
 
 
 @cache
-def _make_letter_codes() -> "NDArray[np.uint16]":
+def _make_code_by_byte() -> "NDArray[np.uint16]":
     """Return the number of each byte: of a letter its place, of all others `_SEPARATOR_CODE`."""
     code_by_byte = np.full(256, _SEPARATOR_CODE, np.uint16)
     code_by_byte[np.frombuffer(_NAME_CHARACTERS.encode(), np.uint8)] = np.arange(

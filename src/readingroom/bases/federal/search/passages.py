@@ -27,7 +27,7 @@ class PassageOwners:
     There is one writer at a time; readers need no lock.
     """
 
-    _document_numbers: "NDArray[np.int32]"
+    _document_row_ids: "NDArray[np.int32]"
     _source_codes: "NDArray[np.int8]"
 
     def __init__(self) -> None:
@@ -45,13 +45,13 @@ class PassageOwners:
             return
         with self._update_lock:
             if self._generation < 0:
-                self._document_numbers = np.zeros(0, np.int32)
+                self._document_row_ids = np.zeros(0, np.int32)
                 self._source_codes = np.zeros(0, np.int8)
             current_generation = read_records_generation(db)
             new_rows = self._read_new_rows(db)
             if len(new_rows):
                 self._enlarge_arrays(int(new_rows["chunk"][-1]) + 1)
-                self._document_numbers[new_rows["chunk"]] = new_rows["doc"]
+                self._document_row_ids[new_rows["chunk"]] = new_rows["doc"]
                 self._source_codes[new_rows["chunk"]] = new_rows["source"]
                 self._last_chunk_number = int(new_rows["chunk"][-1])
             self._passage_count = db.execute("SELECT count(*) AS passages FROM chunks").fetchone()[
@@ -63,11 +63,11 @@ class PassageOwners:
         """How many passages there are. Their numbers go higher: none is ever used again."""
         return self._passage_count
 
-    def get_document_numbers(
+    def get_document_row_ids(
         self, chunk_numbers: RowNumbers | Sequence[int]
     ) -> "NDArray[np.int32]":
         """Return the numbers of the records of these passages."""
-        return self._document_numbers[chunk_numbers]
+        return self._document_row_ids[chunk_numbers]
 
     def mask_passages_of_sources(
         self, source_names: Iterable[str], chunk_numbers: RowNumbers
@@ -86,20 +86,20 @@ class PassageOwners:
             (self._last_chunk_number,),
         )
         numbered_rows = (
-            (chunk_number, document_number, _CODE_BY_SOURCE[source_name])
-            for chunk_number, document_number, source_name in passage_rows
+            (chunk_number, document_row_id, _CODE_BY_SOURCE[source_name])
+            for chunk_number, document_row_id, source_name in passage_rows
         )
         passage_dtype = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]
         return np.fromiter(numbered_rows, np.dtype(passage_dtype))
 
     def _enlarge_arrays(self, needed_length: int) -> None:
         """Replace the arrays by larger ones; readers may still use the old ones."""
-        if needed_length > len(self._document_numbers):
-            added_length = max(needed_length, len(self._document_numbers) * 3 // 2) - len(
-                self._document_numbers
+        if needed_length > len(self._document_row_ids):
+            added_length = max(needed_length, len(self._document_row_ids) * 3 // 2) - len(
+                self._document_row_ids
             )
             self._source_codes = np.pad(self._source_codes, (0, added_length))
-            self._document_numbers = np.pad(self._document_numbers, (0, added_length))
+            self._document_row_ids = np.pad(self._document_row_ids, (0, added_length))
 
 
 def read_records_generation(db: Database) -> int:

@@ -40,18 +40,18 @@ class EmbeddingQueue:
     def __init__(self, get_unix_seconds: Callable[[], float] = clock.read_unix_seconds) -> None:
         self._get_unix_seconds = get_unix_seconds
         self._lock = threading.Lock()
-        self._next_document_numbers: list[int] = []
+        self._next_document_row_ids: list[int] = []
         """Records that have passages without vectors, the most wanted last."""
-        self._prioritized_document_numbers: dict[int, None] = {}
+        self._prioritized_document_row_ids: dict[int, None] = {}
         self._exhausted_state: tuple[int, int] | None = None
         """At this generation and with so many leases everything was embedded or leased."""
 
-    def prioritize_documents(self, document_numbers: Iterable[int]) -> None:
+    def prioritize_documents(self, document_row_ids: Iterable[int]) -> None:
         """Remember records that a search found, so that they come before all others."""
         with self._lock:
-            for document_number in document_numbers:
-                if len(self._prioritized_document_numbers) < _MAX_PRIORITIZED_DOCUMENTS:
-                    self._prioritized_document_numbers[document_number] = None
+            for document_row_id in document_row_ids:
+                if len(self._prioritized_document_row_ids) < _MAX_PRIORITIZED_DOCUMENTS:
+                    self._prioritized_document_row_ids[document_row_id] = None
 
     def claim_passages(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
         """Return up to so many passages, which belong to the lease from then on; [] for none."""
@@ -60,10 +60,10 @@ class EmbeddingQueue:
                 self._forget_order()
             # Another process may have given back what it had, which leaves the generation as it is.
             queue_state = (read_records_generation(db), _count_leases(db))
-            if not self._next_document_numbers and queue_state != self._exhausted_state:
-                self._next_document_numbers = _read_ordered_document_numbers(db)
+            if not self._next_document_row_ids and queue_state != self._exhausted_state:
+                self._next_document_row_ids = _read_ordered_document_row_ids(db)
             leased_rows = self._lease_passages(db, lease_id, max_passages)
-            if not leased_rows and not self._next_document_numbers:
+            if not leased_rows and not self._next_document_row_ids:
                 self._exhausted_state = queue_state
             return leased_rows
 
@@ -83,7 +83,7 @@ class EmbeddingQueue:
 
     def _forget_order(self) -> None:
         """Look again for what waits: what was given out before is there again."""
-        self._next_document_numbers = []
+        self._next_document_row_ids = []
         self._exhausted_state = None
 
     def _delete_expired_leases(self, db: Database) -> bool:
@@ -107,16 +107,16 @@ class EmbeddingQueue:
                     "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (_CLAIM_LOCK_NAME,)
                 )
             while len(leased_rows) < max_passages and (
-                document_numbers := self._take_next_document_numbers()
+                document_row_ids := self._take_next_document_row_ids()
             ):
-                waiting_rows = _read_waiting_passages(db, document_numbers)
+                waiting_rows = _read_waiting_passages(db, document_row_ids)
                 missing_count = max_passages - len(leased_rows)
                 leased_rows += waiting_rows[:missing_count]
                 # Those of which a passage is left are next again.
-                untaken_document_numbers = dict.fromkeys(
+                untaken_document_row_ids = dict.fromkeys(
                     passage_row["doc"] for passage_row in waiting_rows[missing_count:]
                 )
-                self._next_document_numbers += reversed(untaken_document_numbers)
+                self._next_document_row_ids += reversed(untaken_document_row_ids)
             expires_at = self._get_unix_seconds() + LEASE_SECONDS
             db.executemany(
                 "INSERT INTO embedding_leases (chunk, lease_id, expires_at) VALUES (?, ?, ?)",
@@ -124,16 +124,16 @@ class EmbeddingQueue:
             )
         return leased_rows
 
-    def _take_next_document_numbers(self) -> list[int]:
-        if self._prioritized_document_numbers:
-            prioritized_numbers, self._prioritized_document_numbers = (
-                list(self._prioritized_document_numbers)[::-1],
+    def _take_next_document_row_ids(self) -> list[int]:
+        if self._prioritized_document_row_ids:
+            prioritized_row_ids, self._prioritized_document_row_ids = (
+                list(self._prioritized_document_row_ids)[::-1],
                 {},
             )
-            self._next_document_numbers += prioritized_numbers
-        next_document_numbers = self._next_document_numbers[-_DOCUMENTS_PER_SLICE:][::-1]
-        del self._next_document_numbers[-_DOCUMENTS_PER_SLICE:]
-        return next_document_numbers
+            self._next_document_row_ids += prioritized_row_ids
+        next_document_row_ids = self._next_document_row_ids[-_DOCUMENTS_PER_SLICE:][::-1]
+        del self._next_document_row_ids[-_DOCUMENTS_PER_SLICE:]
+        return next_document_row_ids
 
 
 def make_local_lease_id() -> str:
@@ -174,7 +174,7 @@ def _count_leases(db: Database) -> int:
     return int(lease_count)
 
 
-def _read_ordered_document_numbers(db: Database) -> list[int]:
+def _read_ordered_document_row_ids(db: Database) -> list[int]:
     """Return the records with passages that nobody embeds, the newest and most linked last."""
     document_rows = db.iterate_tuples(
         f"""SELECT d.doc, d.published_at,
@@ -183,15 +183,15 @@ def _read_ordered_document_numbers(db: Database) -> list[int]:
            WHERE d.doc IN (SELECT c.doc {_UNEMBEDDED_SQL} AND {_NOT_LEASED_SQL})""",
         _EMBEDDED_SOURCE_NAMES,
     )
-    scored_document_numbers = [
-        (_compute_priority(published_at, link_count), document_number)
-        for document_number, published_at, link_count in document_rows
+    scores_and_row_ids = [
+        (_compute_priority(published_at, link_count), document_row_id)
+        for document_row_id, published_at, link_count in document_rows
     ]
     return [
-        document_number
-        for _, document_number in sorted(
-            scored_document_numbers,
-            key=lambda score_and_number: (score_and_number[0], -score_and_number[1]),
+        document_row_id
+        for _, document_row_id in sorted(
+            scores_and_row_ids,
+            key=lambda score_and_row_id: (score_and_row_id[0], -score_and_row_id[1]),
         )
     ]
 
@@ -202,22 +202,22 @@ def _compute_priority(published_at: str | None, link_count: int) -> float:
     return published_ordinal + _DAYS_PER_LINK_DOUBLING * math.log2(1 + link_count)
 
 
-def _read_waiting_passages(db: Database, document_numbers: list[int]) -> list[Row]:
+def _read_waiting_passages(db: Database, document_row_ids: list[int]) -> list[Row]:
     """Return the passages of records that have neither a vector nor a lease, in their order."""
     # What was asked for stands in the list a second time; its first place counts.
-    position_by_document_number = {
-        document_number: document_position
-        for document_position, document_number in enumerate(dict.fromkeys(document_numbers))
+    position_by_document_row_id = {
+        document_row_id: document_position
+        for document_position, document_row_id in enumerate(dict.fromkeys(document_row_ids))
     }
     waiting_rows = db.execute(
         f"""SELECT c.doc, {PASSAGE_COLUMNS} {_UNEMBEDDED_SQL}
            AND c.doc IN ({db.dialect.parameter_numbers_sql}) AND {_NOT_LEASED_SQL}""",
-        (*_EMBEDDED_SOURCE_NAMES, json.dumps(document_numbers)),
+        (*_EMBEDDED_SOURCE_NAMES, json.dumps(document_row_ids)),
     ).fetchall()
     return sorted(
         waiting_rows,
         key=lambda passage_row: (
-            position_by_document_number[passage_row["doc"]],
+            position_by_document_row_id[passage_row["doc"]],
             passage_row["chunk"],
         ),
     )

@@ -55,7 +55,7 @@ _NAMED_SCORE = 0.95
 class ProposedRecord:
     """A record that a search by words or by meaning proposes, and its best passage there."""
 
-    document_number: int
+    document_row_id: int
     chunk_number: int
     match_strength: float = 0.0
     """By words: how well it matches, as a share of the best one's rank. Titles count most in it."""
@@ -67,7 +67,7 @@ class ProposedRecord:
 class RankedRecord:
     """A record in the order of a search, and its best passage; both by their numbers."""
 
-    document_number: int
+    document_row_id: int
     chunk_number: int
     score: float
     score_parts: ScoreParts
@@ -79,8 +79,8 @@ def rank_records(
     query_vector: Vector | None,
     vector_index: FederalVectors,
     passage_count: int,
-    proposed_by_words: Sequence[ProposedRecord],
-    proposed_by_meaning: Sequence[ProposedRecord],
+    records_matching_words: Sequence[ProposedRecord],
+    records_matching_meaning: Sequence[ProposedRecord],
     max_records: int,
 ) -> list[RankedRecord]:
     """Return records that either search proposes, each once, by its best passage.
@@ -88,34 +88,38 @@ def rank_records(
     At least `max_records` are returned, where so many are proposed. Records that the
     query calls by their name come first.
     """
-    named_document_numbers = _find_named_document_numbers(
-        db, query_text, [proposed_record.document_number for proposed_record in proposed_by_words]
+    named_document_row_ids = _find_named_document_row_ids(
+        db,
+        query_text,
+        [proposed_record.document_row_id for proposed_record in records_matching_words],
     )
-    proposed_by_words = sorted(
-        proposed_by_words,
-        key=lambda proposed_record: proposed_record.document_number not in named_document_numbers,
+    records_matching_words = sorted(
+        records_matching_words,
+        key=lambda proposed_record: proposed_record.document_row_id not in named_document_row_ids,
     )
     ranking_mode: Mode = "lexical"
-    if proposed_by_meaning:
-        ranking_mode = "hybrid" if proposed_by_words else "semantic"
+    if records_matching_meaning:
+        ranking_mode = "hybrid" if records_matching_words else "semantic"
     bonus_by_chunk_number: dict[int, float] = {}
     if ranking_mode == "hybrid":
         bonus_by_chunk_number = _compute_bonuses(
-            db, query_text, proposed_by_words, proposed_by_meaning
+            db, query_text, records_matching_words, records_matching_meaning
         )
-        proposed_by_meaning = _sort_by_cosine_and_bonus(proposed_by_meaning, bonus_by_chunk_number)
-    document_number_by_chunk_id = {
-        str(proposed_record.chunk_number): proposed_record.document_number
-        for proposed_record in (*proposed_by_words, *proposed_by_meaning)
+        records_matching_meaning = _sort_by_cosine_and_bonus(
+            records_matching_meaning, bonus_by_chunk_number
+        )
+    document_row_id_by_chunk_id = {
+        str(proposed_record.chunk_number): proposed_record.document_row_id
+        for proposed_record in (*records_matching_words, *records_matching_meaning)
     }
     match_strength_by_chunk_id = {
         str(proposed_record.chunk_number): proposed_record.match_strength
-        for proposed_record in proposed_by_words
+        for proposed_record in records_matching_words
     }
     scored_passages = rank_proposals(
         query_text,
-        [str(proposed_record.chunk_number) for proposed_record in proposed_by_meaning],
-        [str(proposed_record.chunk_number) for proposed_record in proposed_by_words],
+        [str(proposed_record.chunk_number) for proposed_record in records_matching_meaning],
+        [str(proposed_record.chunk_number) for proposed_record in records_matching_words],
         partial(
             _score_passages,
             db,
@@ -131,7 +135,7 @@ def rank_records(
         2 * max_records if ranking_mode == "hybrid" else max_records,
     )
     named_passages, other_passages = _separate_named_records(
-        scored_passages, document_number_by_chunk_id, named_document_numbers
+        scored_passages, document_row_id_by_chunk_id, named_document_row_ids
     )
     if ranking_mode == "hybrid":
         other_passages = rerank_first_passages(
@@ -142,7 +146,7 @@ def rank_records(
         )
     return [
         RankedRecord(
-            document_number_by_chunk_id[scored_passage.passage_id],
+            document_row_id_by_chunk_id[scored_passage.passage_id],
             int(scored_passage.passage_id),
             scored_passage.score,
             scored_passage.score_parts,
@@ -154,19 +158,19 @@ def rank_records(
 def _compute_bonuses(
     db: Database,
     query_text: str,
-    proposed_by_words: Sequence[ProposedRecord],
-    proposed_by_meaning: Sequence[ProposedRecord],
+    records_matching_words: Sequence[ProposedRecord],
+    records_matching_meaning: Sequence[ProposedRecord],
 ) -> dict[int, float]:
     """Return what the record of each proposed passage is worth beside the passage itself."""
     chunk_numbers = [
         proposed_record.chunk_number
-        for proposed_record in (*proposed_by_words, *proposed_by_meaning)
+        for proposed_record in (*records_matching_words, *records_matching_meaning)
     ]
     return compute_bonuses(db, query_text, chunk_numbers)
 
 
 def _sort_by_cosine_and_bonus(
-    proposed_by_meaning: Sequence[ProposedRecord], bonus_by_chunk_number: Mapping[int, float]
+    records_matching_meaning: Sequence[ProposedRecord], bonus_by_chunk_number: Mapping[int, float]
 ) -> list[ProposedRecord]:
     """Return the records by nearness and worth together.
 
@@ -176,23 +180,23 @@ def _sort_by_cosine_and_bonus(
     def compute_cosine_and_bonus(proposed_record: ProposedRecord) -> float:
         return proposed_record.cosine + bonus_by_chunk_number.get(proposed_record.chunk_number, 0.0)
 
-    return sorted(proposed_by_meaning, key=compute_cosine_and_bonus, reverse=True)
+    return sorted(records_matching_meaning, key=compute_cosine_and_bonus, reverse=True)
 
 
 def _separate_named_records(
     scored_passages: Sequence[ScoredPassage],
-    document_number_by_chunk_id: Mapping[str, int],
-    named_document_numbers: Container[int],
+    document_row_id_by_chunk_id: Mapping[str, int],
+    named_document_row_ids: Container[int],
 ) -> tuple[list[ScoredPassage], list[ScoredPassage]]:
     """Return the best passage of each record: of those that the query names, and of the others."""
     best_passage_by_document: dict[int, ScoredPassage] = {}
     for scored_passage in scored_passages:
         best_passage_by_document.setdefault(
-            document_number_by_chunk_id[scored_passage.passage_id], scored_passage
+            document_row_id_by_chunk_id[scored_passage.passage_id], scored_passage
         )
     named_passages, other_passages = [], []
-    for document_number, scored_passage in best_passage_by_document.items():
-        if document_number in named_document_numbers:
+    for document_row_id, scored_passage in best_passage_by_document.items():
+        if document_row_id in named_document_row_ids:
             named_score = max(scored_passage.score, _NAMED_SCORE)
             named_passages.append(replace(scored_passage, score=named_score))
         else:
@@ -292,15 +296,15 @@ class _WordStatistics:
 # --- records that are named ---
 
 
-def _find_named_document_numbers(
-    db: Database, query_text: str, document_numbers: Sequence[int]
+def _find_named_document_row_ids(
+    db: Database, query_text: str, document_row_ids: Sequence[int]
 ) -> set[int]:
     """Return those of the records that the query calls by a title, a citation or a short title."""
     query_words = fold_all_words(_YEAR_AT_END_PATTERN.sub("", query_text.strip()))
     # The words of a title count most in a search by words, so one that is named is among the first.
     return {
-        document_number
-        for document_number, title_text in _read_titles(db, document_numbers[:PROPOSALS_PER_SEARCH])
+        document_row_id
+        for document_row_id, title_text in _read_titles(db, document_row_ids[:PROPOSALS_PER_SEARCH])
         if any(
             _contains_name(title_words, query_words)
             for title_words in _list_record_names(title_text)
@@ -308,13 +312,13 @@ def _find_named_document_numbers(
     }
 
 
-def _read_titles(db: Database, document_numbers: Sequence[int]) -> list[tuple[int, str]]:
+def _read_titles(db: Database, document_row_ids: Sequence[int]) -> list[tuple[int, str]]:
     """Return the titles of records as they are searched: one a line."""
     title_rows = db.execute(
         f"""SELECT c.doc, p.title FROM chunks c JOIN passages p USING (chunk)
             WHERE c.doc IN ({db.dialect.parameter_numbers_sql})
                 AND c.part = 'head' AND c.ordinal = 0""",
-        (json.dumps(document_numbers),),
+        (json.dumps(document_row_ids),),
     )
     return [(title_row["doc"], title_row["title"]) for title_row in title_rows]
 

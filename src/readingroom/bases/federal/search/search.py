@@ -154,14 +154,14 @@ def run_search(
             proposed_by_meaning,
             search_plan.offset + search_plan.limit,
         )
-        proposed_document_numbers = {
-            proposed_record.document_number
+        proposed_document_row_ids = {
+            proposed_record.document_row_id
             for proposed_record in (*proposed_by_words, *proposed_by_meaning)
         }
         page_records = ranked_records[search_plan.offset : search_plan.offset + search_plan.limit]
         vector_index.prioritize_missing_vectors(
             {
-                str(ranked_record.chunk_number): ranked_record.document_number
+                str(ranked_record.chunk_number): ranked_record.document_row_id
                 for ranked_record in page_records
             }
         )
@@ -170,7 +170,7 @@ def run_search(
         return search_plan, SearchResult(
             hits=hits,
             # By meaning everything matches a little, so only what was ranked is counted there.
-            matching_count=max(matching_count, len(proposed_document_numbers)),
+            matching_count=max(matching_count, len(proposed_document_row_ids)),
             searched_sources=_list_searched_sources(db, search_plan),
             confidence=judge_confidence(
                 [ranked_record.score for ranked_record in ranked_records], first_citation
@@ -254,17 +254,17 @@ def rank_by_words(
             list_source_names(search_plan.lexical_sources), matching_rows["chunk"]
         )
     ]
-    document_numbers = passage_owners.get_document_numbers(matching_rows["chunk"])
+    document_row_ids = passage_owners.get_document_row_ids(matching_rows["chunk"])
     # The ranks of FTS5 are negative, the best the lowest. Equal ones go by the record's number.
-    sorted_row_indexes = np.lexsort((document_numbers, matching_rows["rank"]))
-    _, best_positions = np.unique(document_numbers[sorted_row_indexes], return_index=True)
+    sorted_row_indexes = np.lexsort((document_row_ids, matching_rows["rank"]))
+    _, best_positions = np.unique(document_row_ids[sorted_row_indexes], return_index=True)
     best_row_indexes = sorted_row_indexes[np.sort(best_positions)[: search_plan.ranking_depth]]
     best_ranks = matching_rows["rank"][best_row_indexes]
     match_strengths = best_ranks / best_ranks[0] if len(best_ranks) else best_ranks
     proposed_records = [
-        ProposedRecord(int(document_number), int(chunk_number), float(match_strength))
-        for document_number, chunk_number, match_strength in zip(
-            document_numbers[best_row_indexes],
+        ProposedRecord(int(document_row_id), int(chunk_number), float(match_strength))
+        for document_row_id, chunk_number, match_strength in zip(
+            document_row_ids[best_row_indexes],
             matching_rows["chunk"][best_row_indexes],
             match_strengths,
             strict=True,
@@ -319,30 +319,30 @@ def rank_by_meaning(
     passage_owners: PassageOwners,
 ) -> list[ProposedRecord]:
     """Return records by their nearest passage."""
-    allowed_document_numbers = _find_document_numbers_by_facets(db, search_plan.facet_filters)
+    allowed_document_row_ids = _find_document_row_ids_by_facets(db, search_plan.facet_filters)
     source_names = list_source_names(search_plan.semantic_sources)
     vector_filter = vectors.build_vector_filter(
         source_names,
         search_plan.facet_filters,
         search_plan.since,
         search_plan.until,
-        allowed_document_numbers,
+        allowed_document_row_ids,
     )
     nearest_chunks = vector_index.find_nearest(
         query_vector, search_plan.ranking_depth, vector_filter
     )
-    document_numbers = passage_owners.get_document_numbers(
+    document_row_ids = passage_owners.get_document_row_ids(
         [chunk_number for chunk_number, _ in nearest_chunks]
     ).tolist()
     return [
-        ProposedRecord(document_number, chunk_number, cosine=chunk_cosine)
-        for document_number, (chunk_number, chunk_cosine) in zip(
-            document_numbers, nearest_chunks, strict=True
+        ProposedRecord(document_row_id, chunk_number, cosine=chunk_cosine)
+        for document_row_id, (chunk_number, chunk_cosine) in zip(
+            document_row_ids, nearest_chunks, strict=True
         )
     ]
 
 
-def _find_document_numbers_by_facets(
+def _find_document_row_ids_by_facets(
     db: Database, facet_filters: dict[str, tuple[str, ...]]
 ) -> tuple[int, ...] | None:
     """Return the records that pass filters on fields with several values; None without any."""
@@ -353,7 +353,7 @@ def _find_document_numbers_by_facets(
     }
     if not multivalued_filters:
         return None
-    document_numbers_sql = " INTERSECT ".join(
+    document_row_ids_sql = " INTERSECT ".join(
         "SELECT doc FROM facets WHERE field = ? AND value IN "
         f"({', '.join('?' * len(facet_values))})"
         for facet_values in multivalued_filters.values()
@@ -364,7 +364,7 @@ def _find_document_numbers_by_facets(
         for sql_value in (facet_name, *allowed_values)
     ]
     return tuple(
-        document_row["doc"] for document_row in db.execute(document_numbers_sql, sql_values)
+        document_row["doc"] for document_row in db.execute(document_row_ids_sql, sql_values)
     )
 
 
@@ -387,7 +387,7 @@ def _read_record_hits(
         if passage_row is None:
             continue  # the index in memory may be a load ahead of this reader's snapshot
         shown_passage_row = _choose_passage(
-            db, ranked_record.document_number, passage_row, query_text
+            db, ranked_record.document_row_id, passage_row, query_text
         )
         table_name = SOURCES_BY_NAME[passage_row["source"]].name
         record_title, source_url, citation_string, published_at = db.execute(
@@ -410,7 +410,7 @@ def _read_record_hits(
         )
 
 
-def _choose_passage(db: Database, document_number: int, passage_row: Row, query_text: str) -> Row:
+def _choose_passage(db: Database, document_row_id: int, passage_row: Row, query_text: str) -> Row:
     """Return the passage, or one with more to say if it is little more than the title.
 
     That is the one with most words of the query among the first passages of the text.
@@ -423,7 +423,7 @@ def _choose_passage(db: Database, document_number: int, passage_row: Row, query_
             WHERE doc = ? AND part = 'text' AND ordinal < {_OPENING_PASSAGE_COUNT}
                 AND length(body) >= ?
             ORDER BY ordinal""",
-        (document_number, _MIN_PASSAGE_LENGTH),
+        (document_row_id, _MIN_PASSAGE_LENGTH),
     ).fetchall()
     return max(
         opening_rows,

@@ -65,12 +65,12 @@ class FederalVectors:
         """Return the vectors of chunks by their number, of those that are embedded."""
         return self._vector_index.get_vectors(chunk_ids)
 
-    def prioritize_missing_vectors(self, document_number_by_chunk_id: Mapping[str, int]) -> None:
+    def prioritize_missing_vectors(self, document_row_id_by_chunk_id: Mapping[str, int]) -> None:
         """Let the records be embedded first whose passages a search found without a vector."""
         vector_index = self._vector_index
         self.queue.prioritize_documents(
-            document_number
-            for chunk_id, document_number in document_number_by_chunk_id.items()
+            document_row_id
+            for chunk_id, document_row_id in document_row_id_by_chunk_id.items()
             if chunk_id not in vector_index
         )
 
@@ -109,18 +109,18 @@ class FederalVectors:
     def _add_vectors(self, db: Database, vector_rows: list[Row]) -> None:
         joined_vector_bytes = b"".join(vector_row["embedding"] for vector_row in vector_rows)
         vector_matrix = np.frombuffer(joined_vector_bytes, np.float32).reshape(len(vector_rows), -1)
-        metadata_by_document_number = _read_metadata(
+        metadata_by_document_row_id = _read_metadata(
             db, {vector_row["doc"] for vector_row in vector_rows}
         )
         self.embedded_sources |= {
             document_metadata["source"]
-            for document_metadata in metadata_by_document_number.values()
+            for document_metadata in metadata_by_document_row_id.values()
         }
         chunk_ids = [str(vector_row["chunk"]) for vector_row in vector_rows]
         self._vector_index.upsert_rows(
             chunk_ids,
             vector_matrix,
-            [metadata_by_document_number[vector_row["doc"]] for vector_row in vector_rows],
+            [metadata_by_document_row_id[vector_row["doc"]] for vector_row in vector_rows],
         )
 
 
@@ -129,7 +129,7 @@ def build_vector_filter(
     facet_filters: dict[str, tuple[str, ...]],
     since_day: str | None,
     until_day: str | None,
-    document_numbers: tuple[int, ...] | None,
+    document_row_ids: tuple[int, ...] | None,
 ) -> Filter:
     """Return the filters of a search as one of the engine."""
     combined_filters: list[Filter] = [In("source", tuple(source_names))]
@@ -143,8 +143,8 @@ def build_vector_filter(
         combined_filters.append(
             Range("day", _convert_to_day_ordinal(since_day), _convert_to_day_ordinal(until_day))
         )
-    if document_numbers is not None:
-        combined_filters.append(In("doc", document_numbers))
+    if document_row_ids is not None:
+        combined_filters.append(In("doc", document_row_ids))
     return And(tuple(combined_filters))
 
 
@@ -166,13 +166,13 @@ def embed_passages(
     embedded_count, started_at = 0, time.monotonic()
     try:
         while True:
-            text_batches = (
+            rows_and_texts_batches = (
                 (passage_rows, [build_embedded_text(passage_row) for passage_row in passage_rows])
                 for passage_rows in _claim_batches(
                     db, embedding_queue, lease_id, embedder.texts_per_batch
                 )
             )
-            for passage_rows, vector_matrix in embedder.embed_stream(text_batches):
+            for passage_rows, vector_matrix in embedder.embed_stream(rows_and_texts_batches):
                 store_vectors(
                     db,
                     [passage_row["chunk"] for passage_row in passage_rows],
@@ -257,31 +257,31 @@ def _read_new_rows(db: Database, newest_seen_seq: int, model_identity: str) -> I
         yield vector_rows
 
 
-def _read_metadata(db: Database, document_numbers: set[int]) -> dict[int, dict[str, Any]]:
+def _read_metadata(db: Database, document_row_ids: set[int]) -> dict[int, dict[str, Any]]:
     """Return the fields of these records that filters use."""
-    document_numbers_json = json.dumps(sorted(document_numbers))
-    metadata_by_document_number: dict[int, dict[str, Any]] = {}
+    document_row_ids_json = json.dumps(sorted(document_row_ids))
+    metadata_by_document_row_id: dict[int, dict[str, Any]] = {}
     numbers_sql = db.dialect.parameter_numbers_sql
     for document_row in db.execute(
         f"SELECT doc, source, published_at FROM documents WHERE doc IN ({numbers_sql})",
-        (document_numbers_json,),
+        (document_row_ids_json,),
     ):
         published_ordinal = _convert_to_day_ordinal(document_row["published_at"])
         document_metadata = {"doc": document_row["doc"], "source": document_row["source"]}
-        metadata_by_document_number[document_row["doc"]] = (
+        metadata_by_document_row_id[document_row["doc"]] = (
             document_metadata
             if published_ordinal is None
             else document_metadata | {"day": published_ordinal}
         )
     for document_row in db.execute(
         f"SELECT doc, field, value FROM facets WHERE doc IN ({numbers_sql})",
-        (document_numbers_json,),
+        (document_row_ids_json,),
     ):
         if document_row["field"] in SINGLE_VALUE_FIELDS:
-            metadata_by_document_number[document_row["doc"]].setdefault(
+            metadata_by_document_row_id[document_row["doc"]].setdefault(
                 document_row["field"], document_row["value"].lower()
             )
-    return metadata_by_document_number
+    return metadata_by_document_row_id
 
 
 def _convert_to_day_ordinal(iso_date: str | None) -> int | None:

@@ -237,12 +237,12 @@ class GuidanceLibrary:
         return False
 
     def add_listed_pages(
-        self, listed_pages: Sequence[tuple[str, str | None]], listed_count: int
+        self, paths_and_timestamps: Sequence[tuple[str, str | None]], listed_count: int
     ) -> None:
         """Record a page of the list: which pages there are, and which of them have changed."""
         with self._open_transaction() as db:
             sync_number = int(_read_state_value(db, "sync") or 0)
-            for page_path, listed_timestamp in listed_pages:
+            for page_path, listed_timestamp in paths_and_timestamps:
                 update_cursor = db.execute(
                     "UPDATE pages SET seen_in_sync = ?, checked_at = checked_at "
                     "WHERE path = ? AND listed_timestamp IS ?",

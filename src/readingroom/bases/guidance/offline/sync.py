@@ -130,14 +130,16 @@ class GuidanceSync:
                 raise UpstreamUnavailable("GOV.UK's search does not list the pages")
             search_response = from_json(upstream_reply.body)
             search_results = read_objects(search_response.get("results"))
-            listed_pages = [
+            paths_and_timestamps = [
                 (page_path, find_text(search_result.get("public_timestamp")))
                 for search_result in search_results
                 if (page_path := find_text(search_result.get("link"))) and is_plain_path(page_path)
             ]
-            self._summary.listed += len(listed_pages)
+            self._summary.listed += len(paths_and_timestamps)
             await anyio.to_thread.run_sync(
-                self._library.add_listed_pages, listed_pages, listed_count + len(search_results)
+                self._library.add_listed_pages,
+                paths_and_timestamps,
+                listed_count + len(search_results),
             )
             # Not by `total`, which GOV.UK does not always give.
             if len(search_results) < RESULTS_PER_LIST_PAGE:

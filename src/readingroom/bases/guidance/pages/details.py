@@ -11,7 +11,7 @@ from readingroom.bases.guidance.pages.fields import (
     LABEL_BY_FIELD,
     PROSE_FIELDS,
 )
-from readingroom.bases.guidance.pages.links import escape_text, format_link
+from readingroom.bases.guidance.pages.links import escape_text, format_markdown_link
 from readingroom.bases.guidance.pages.markdown import MarkdownConverter
 from readingroom.bases.guidance.pages.values import (
     JsonObject,
@@ -105,18 +105,18 @@ class DetailsRenderer:
         return self._convert_html(prose)
 
     def _render_list(self, list_entries: list[Any], heading_level: int) -> Iterator[str]:
-        entry_lines: list[str] = []
+        one_line_entries: list[str] = []
         for list_entry in list_entries:
             if isinstance(list_entry, str) and _UUID_PATTERN.fullmatch(list_entry):
                 list_entry = self._linked_items.get(list_entry)
             entry_line = _render_item_line(list_entry)
             if entry_line is not None:
-                entry_lines.append(entry_line)
+                one_line_entries.append(entry_line)
             else:
-                yield "\n".join(filter(None, entry_lines))
-                entry_lines = []
+                yield "\n".join(filter(None, one_line_entries))
+                one_line_entries = []
                 yield from self._render_value(list_entry, heading_level)
-        yield "\n".join(filter(None, entry_lines))
+        yield "\n".join(filter(None, one_line_entries))
 
     def _render_object(self, json_object: JsonObject, heading_level: int) -> Iterator[str]:
         """Yield an object with its title as the heading, and its other fields in their order."""
@@ -126,7 +126,7 @@ class DetailsRenderer:
         if object_title:
             heading_text = escape_text(" ".join(object_title.split()))
             yield make_heading(
-                format_link(heading_text, link_address) if link_address else heading_text,
+                format_markdown_link(heading_text, link_address) if link_address else heading_text,
                 heading_level,
             )
         for field_name, field_value in json_object.items():
@@ -196,7 +196,7 @@ class DetailsRenderer:
             button_text = escape_text(
                 find_text(parent_object.get("start_button_text")) or "Start now"
             )
-            yield f"**{format_link(button_text, start_address)}**"
+            yield f"**{format_markdown_link(button_text, start_address)}**"
 
     def _render_start_button(self, button_text: Any, parent_object: JsonObject) -> Iterator[str]:
         # With a link it is the text of that link.
@@ -436,7 +436,7 @@ def _render_labelled_text(field_name: str, field_value: str) -> str:
         return f"{field_label}: {moment_text}" if is_shown else ""
     link_address = make_website_url(trimmed_text)
     if link_address and " " not in trimmed_text:
-        return f"{field_label}: {format_link(escape_text(trimmed_text), link_address)}"
+        return f"{field_label}: {format_markdown_link(escape_text(trimmed_text), link_address)}"
     is_shown = (
         field_name in LABEL_BY_FIELD
         or not _is_machine_text(trimmed_text)
@@ -453,7 +453,7 @@ def _render_labelled_text(field_name: str, field_value: str) -> str:
 def _render_link_line(link_title: str, link_target: str) -> str:
     link_address = make_website_url(link_target) if link_target else None
     link_text = escape_text(re.sub(r"\s*\n\s*", " ", link_title or link_target))
-    return format_link(link_text, link_address) if link_address else link_text
+    return format_markdown_link(link_text, link_address) if link_address else link_text
 
 
 def _escape_line(plain_text: str) -> str:

@@ -32,11 +32,11 @@ def resolve_link(link_target: str, base_address: str) -> str | None:
     )
 
 
-def format_link(link_text: str, link_address: str) -> str:
+def format_markdown_link(markdown_text: str, full_address: str) -> str:
     """Return a link in Markdown; its text is Markdown already, its address a full one."""
-    if link_text.count("[") != link_text.count("]"):
-        link_text = re.sub(r"(?<!\\)[\[\]]", r"\\\g<0>", link_text)
-    return f"[{link_text}]({encode_parentheses(link_address)})"
+    if markdown_text.count("[") != markdown_text.count("]"):
+        markdown_text = re.sub(r"(?<!\\)[\[\]]", r"\\\g<0>", markdown_text)
+    return f"[{markdown_text}]({encode_parentheses(full_address)})"
 
 
 def encode_parentheses(link_address: str) -> str:

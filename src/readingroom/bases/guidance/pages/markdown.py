@@ -11,7 +11,7 @@ from readingroom.bases.guidance.pages.links import (
     escape_line_starts,
     escape_text,
     fence_code,
-    format_link,
+    format_markdown_link,
     resolve_link,
 )
 from readingroom.bases.guidance.pages.tables import TableCell, TableWriter
@@ -332,7 +332,7 @@ class _MarkdownWriter:
         )
         if link_address is None:
             return link_text
-        return format_link(_collapse_spaces(link_text), link_address) + (
+        return format_markdown_link(_collapse_spaces(link_text), link_address) + (
             " " if link_text.endswith(" ") else ""
         )
 

@@ -17,7 +17,11 @@ from readingroom.bases.guidance.pages.details import (
     make_heading,
     render_links,
 )
-from readingroom.bases.guidance.pages.links import encode_parentheses, escape_text, format_link
+from readingroom.bases.guidance.pages.links import (
+    encode_parentheses,
+    escape_text,
+    format_markdown_link,
+)
 from readingroom.bases.guidance.pages.markdown import (
     Anchor,
     MarkdownConverter,
@@ -250,7 +254,7 @@ class GovukPage:
         if self.content.get("schema_name") != "publication" or not html_documents:
             return ""
         document_links = (
-            format_link(escape_text(html_document.title), html_document.url)
+            format_markdown_link(escape_text(html_document.title), html_document.url)
             for html_document in html_documents
         )
         return f"**The guidance itself:** {'; '.join(document_links)}"

@@ -209,7 +209,7 @@ def find_asked_references(
     ]
 
 
-def find_topic(query_text: str) -> str:
+def extract_topic_text(query_text: str) -> str:
     """Return what a question is about beside the sections that it names; empty for nothing."""
     topic_text = query_text[:2000]
     for reference_pattern in (

@@ -15,8 +15,8 @@ from readingroom.bases.policy.chunks.hits import (
 )
 from readingroom.bases.policy.chunks.references import (
     AskedReference,
+    extract_topic_text,
     find_asked_references,
-    find_topic,
     has_clause_start,
 )
 from readingroom.bases.policy.chunks.store import PolicyStore
@@ -277,7 +277,7 @@ class PolicySearch:
 
         There are none when the query says nothing beside the references.
         """
-        topic_text = find_topic(arguments.query)
+        topic_text = extract_topic_text(arguments.query)
         if not topic_text or all(
             len(named_section.chunk_ids) == 1 for named_section in named_sections
         ):

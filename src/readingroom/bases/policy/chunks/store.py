@@ -103,7 +103,7 @@ class StoredChunk:
             return ""
         return _KIND_NOTE_BY_PASSAGE_KIND.get(self.passage_kind, "")
 
-    def find_page_number(self, text_offset: int) -> int:
+    def get_page_number(self, text_offset: int) -> int:
         """Return the page of an offset in the document that lies in this chunk."""
         return self.pages[
             sum(text_offset >= page_start_offset for page_start_offset in self.page_start_offsets)

@@ -15,8 +15,8 @@ from typing import Literal
 from readingroom.bases.policy.chunks.references import fold_ref
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare.passages import (
-    find_section_title,
     fold_text,
+    get_section_title,
     group_chunks_by_section,
     join_section_text,
 )
@@ -67,7 +67,7 @@ class RevisionSection:
 
     @property
     def title(self) -> str:
-        return find_section_title(self.chunks, self.ref)
+        return get_section_title(self.chunks, self.ref)
 
 
 @lru_cache(maxsize=4096)

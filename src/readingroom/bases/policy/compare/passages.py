@@ -97,7 +97,7 @@ def list_sections(chunks: Sequence[StoredChunk]) -> list[ListedSection]:
     return [*listed_sections_by_ref.values()]
 
 
-def find_section_title(section_chunks: Sequence[StoredChunk], section_ref: str) -> str:
+def get_section_title(section_chunks: Sequence[StoredChunk], section_ref: str) -> str:
     """Return the title of a section, which its own chunks know; empty where it has none."""
     return next(
         (chunk.section_title for chunk in section_chunks if chunk.section_ref == section_ref), ""
@@ -147,7 +147,7 @@ def cite_section(
         revision,
         section_ref,
         page_numbers,
-        find_section_title(section_chunks, section_ref),
+        get_section_title(section_chunks, section_ref),
         section_chunks[0].kind_note if section_chunks[0].section_ref == section_ref else "",
         list_printed_page_labels(section_chunks, page_numbers),
     )

@@ -254,9 +254,7 @@ class _JoinedText:
             + text_offset
             - self._chunk_offsets[chunk_list_index]
         )
-        return QuotePosition(
-            chunk, chunk.find_page_number(max(document_offset, chunk.start_offset))
-        )
+        return QuotePosition(chunk, chunk.get_page_number(max(document_offset, chunk.start_offset)))
 
     def _find_footnote_span(self, page_end_offset: int) -> tuple[int, int] | None:
         """Return the lines before the end of a page that begin with the numbers of footnotes."""

@@ -35,7 +35,7 @@ from readingroom.ingest.private_copy import PrivateCopy
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.intents import Intent
-from readingroom.storage.postgres.changes import open_changes
+from readingroom.storage.postgres.changes import make_change_coordinator
 
 # Of so many other revisions vectors are taken over where the text is the same.
 _MAX_REUSED_REVISIONS = 2
@@ -55,8 +55,8 @@ class Ingestion:
         self.files = RevisionFiles(base_folder, ingest_context.database)
         self.pictures = PagePictures(ingest_context.pipeline, base_folder / "pages")
         self._registry, self._store, self._context = policy_registry, policy_store, ingest_context
-        database = ingest_context.database
-        self._changes = open_changes("policy", base_folder, database, ingest_context.on_step)
+        database, on_step = ingest_context.database, ingest_context.on_step
+        self._change_coordinator = make_change_coordinator("policy", base_folder, database, on_step)
         self._progress = IngestionProgress(database)
 
     # --- changes ---
@@ -69,7 +69,7 @@ class Ingestion:
         first_day: date,
         last_day: date | None,
         notes: str | None,
-        plan_stage: PlanStage | None = None,
+        draft_plan_stage: PlanStage | None = None,
         extension: str = ".pdf",
     ) -> tuple[Revision, list[Revision]]:
         """Register a revision with its file.
@@ -77,7 +77,7 @@ class Ingestion:
         Returns it, and the open revision before it, if any, that it closes. Raises
         `RevisionOverlap` when it shares a day with another revision.
         """
-        async with self._changes.begin_change(policy_slug):
+        async with self._change_coordinator.begin_change(policy_slug):
             unsaved_revision = Revision(
                 revision_id="new",
                 source=policy_slug,
@@ -86,10 +86,10 @@ class Ingestion:
                 effective_to=last_day,
                 file_size_bytes=(await anyio.Path(spool_path).stat()).st_size,
                 notes=notes,
-                stage=plan_stage,
+                stage=draft_plan_stage,
                 created_at=self._context.get_now(),
             )
-            remaining_revisions, failed_ids = timeline.remove_failed(
+            remaining_revisions, failed_ids = timeline.split_failed(
                 await self._registry.get_revisions(policy_slug), unsaved_revision, closes_open=True
             )
             revision_id = timeline.choose_revision_id(
@@ -113,9 +113,9 @@ class Ingestion:
                         partial(timeline.add_revision, new_revision=new_revision),
                     ),
                 )
-                self._changes.on_step("create:registry")
+                self._change_coordinator.on_step("create:registry")
                 await self._move_new_file(spool_path, new_revision, extension)
-                self._changes.on_step("create:file")
+                self._change_coordinator.on_step("create:file")
         return new_revision, [
             revision for revision in changed_revisions if revision.closed_by == revision_id
         ]
@@ -146,12 +146,12 @@ class Ingestion:
             except KnowledgeError as error:
                 await self.mark_failed(revision, error.message)
                 raise
-            async with self._changes.begin_change(revision.source):
+            async with self._change_coordinator.begin_change(revision.source):
                 return await self._store_revision(revision, document, embedded_chunks, private_copy)
 
     async def replace_file(self, revision: Revision, spool_path: Path, extension: str) -> None:
         """Replace a revision's file; the new one is read when the revision is next ingested."""
-        async with self._changes.begin_change(revision.source):
+        async with self._change_coordinator.begin_change(revision.source):
             await self._place_file(spool_path, revision.source, revision.revision_id, extension)
 
     async def remove_chunks(self, policy_slug: str, revision_id: str) -> int:
@@ -159,14 +159,14 @@ class Ingestion:
 
         A registered revision keeps its entry, with a chunk count of 0.
         """
-        async with self._changes.begin_change(policy_slug):
+        async with self._change_coordinator.begin_change(policy_slug):
             chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
             intent_fields = {"source": policy_slug, "revision_id": revision_id}
-            async with self._changes.record_intent("remove", **intent_fields):
+            async with self._change_coordinator.record_intent("remove", **intent_fields):
                 await self._store.delete_chunks(chunk_ids)
-                self._changes.on_step("remove:chunks")
+                self._change_coordinator.on_step("remove:chunks")
                 await self.set_chunk_count(policy_slug, revision_id, 0)
-                self._changes.on_step("remove:registry")
+                self._change_coordinator.on_step("remove:registry")
         return len(chunk_ids)
 
     async def delete_revision(self, policy_slug: str, revision_id: str) -> int:
@@ -177,19 +177,19 @@ class Ingestion:
             SoleRevision: it is the only active one of its policy.
         """
         idle_claim = self._progress.claim_idle_revisions([revision_id])
-        async with idle_claim, self._changes.begin_change(policy_slug):
+        async with idle_claim, self._change_coordinator.begin_change(policy_slug):
             chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
             intent_fields = {"source": policy_slug, "revision_id": revision_id}
-            async with self._changes.record_intent("delete", **intent_fields):
+            async with self._change_coordinator.record_intent("delete", **intent_fields):
                 # The registry first: no search resolves to the revision while its chunks disappear.
                 await self._registry.delete_revision(policy_slug, revision_id)
-                self._changes.on_step("delete:registry")
+                self._change_coordinator.on_step("delete:registry")
                 await self._store.delete_chunks(chunk_ids)
-                self._changes.on_step("delete:chunks")
+                self._change_coordinator.on_step("delete:chunks")
                 await anyio.to_thread.run_sync(self.files.delete_file, policy_slug, revision_id)
-                self._changes.on_step("delete:file")
+                self._change_coordinator.on_step("delete:file")
                 await self._update_metadata(policy_slug)
-                self._changes.on_step("delete:dates")
+                self._change_coordinator.on_step("delete:dates")
         return len(chunk_ids)
 
     async def delete_policy(self, policy_slug: str) -> tuple[int, int]:
@@ -199,17 +199,17 @@ class Ingestion:
             PolicyNotFound: there is no such policy.
             RevisionBusy: one of its revisions is being ingested.
         """
-        async with self._changes.begin_change(policy_slug):
+        async with self._change_coordinator.begin_change(policy_slug):
             revisions = await self._registry.get_revisions(policy_slug)
             revision_ids = [revision.revision_id for revision in revisions]
             chunk_count = sum(revision.chunk_count for revision in revisions)
             intent_fields = {"source": policy_slug, "revision_ids": revision_ids}
             async with (
                 self._progress.claim_idle_revisions(revision_ids),
-                self._changes.record_intent("delete_policy", **intent_fields),
+                self._change_coordinator.record_intent("delete_policy", **intent_fields),
             ):
                 await self._registry.delete_policy(policy_slug)
-                self._changes.on_step("delete_policy:registry")
+                self._change_coordinator.on_step("delete_policy:registry")
                 await self._delete_policy_leftovers(policy_slug, revision_ids)
         return len(revision_ids), chunk_count
 
@@ -217,19 +217,19 @@ class Ingestion:
         """Delete the chunks and files of a policy that is not registered any more."""
         for revision_id in revision_ids:
             await self._store.delete_chunks_of_revision(policy_slug, revision_id)
-        self._changes.on_step("delete_policy:chunks")
+        self._change_coordinator.on_step("delete_policy:chunks")
         await anyio.to_thread.run_sync(self.files.delete_policy_folder, policy_slug)
-        self._changes.on_step("delete_policy:files")
+        self._change_coordinator.on_step("delete_policy:files")
 
     async def amend_revision(
         self, policy_slug: str, revision_id: str, changed_fields: dict[str, Any]
     ) -> None:
         """Change a revision's dates or label, in the registry and on its chunks."""
-        async with self._changes.begin_change(policy_slug):
+        async with self._change_coordinator.begin_change(policy_slug):
             revisions = await self._registry.get_revisions(policy_slug)
             revision = timeline.get_revision(revisions, revision_id)
             amended_revision = revision.model_copy(update=changed_fields)
-            _, failed_ids = timeline.remove_failed(revisions, amended_revision, closes_open=False)
+            _, failed_ids = timeline.split_failed(revisions, amended_revision, closes_open=False)
             # The intent does not name the revision: all metadata of the policy is written again.
             async with self._enclose_replacement("amend", policy_slug, failed_ids):
                 await self._registry.replace_revisions(
@@ -239,9 +239,9 @@ class Ingestion:
                         lambda others: timeline.amend_revision(others, revision_id, changed_fields),
                     ),
                 )
-                self._changes.on_step("amend:registry")
+                self._change_coordinator.on_step("amend:registry")
                 await self._update_metadata(policy_slug)
-                self._changes.on_step("amend:dates")
+                self._change_coordinator.on_step("amend:dates")
 
     @asynccontextmanager
     async def _enclose_replacement(
@@ -252,7 +252,7 @@ class Ingestion:
             for failed_id in failed_ids:
                 await claim_stack.enter_async_context(self._progress.enclose_ingestion(failed_id))
             intent_body |= {"source": policy_slug, "replaced_ids": failed_ids}
-            async with self._changes.record_intent(intent_kind, **intent_body):
+            async with self._change_coordinator.record_intent(intent_kind, **intent_body):
                 yield
                 await self._clean_up_deleted(policy_slug, failed_ids)
 
@@ -265,15 +265,15 @@ class Ingestion:
 
     async def update_policy_details(self, policy_slug: str, changed_fields: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
-        async with self._changes.begin_change(policy_slug):
+        async with self._change_coordinator.begin_change(policy_slug):
             policy = await self._registry.get_policy(policy_slug)
-            async with self._changes.record_intent("amend", source=policy_slug):
+            async with self._change_coordinator.record_intent("amend", source=policy_slug):
                 now = self._context.get_now()
                 changed_policy = policy.model_copy(update={**changed_fields, "updated_at": now})
                 await self._registry.update_policy(changed_policy)
-                self._changes.on_step("amend:policy")
+                self._change_coordinator.on_step("amend:policy")
                 await self._update_metadata(policy_slug)
-                self._changes.on_step("amend:titles")
+                self._change_coordinator.on_step("amend:titles")
 
     async def reopen_revision(self, revision: Revision) -> None:
         """Put a failed revision back to `processing`."""
@@ -309,18 +309,17 @@ class Ingestion:
 
     async def finish_interrupted_changes(self, report_progress: ReportProgress) -> int:
         """Complete or undo every interrupted change; returns how many there were."""
-
-        async def finish_change(intent: Intent) -> None:
-            await self._finish_change(intent, report_progress)
-
+        finish_change = partial(self._finish_change, report_progress=report_progress)
         # Without the registry nobody can tell which way to finish, so recovery waits for it.
-        change_count = await self._changes.recover_changes(finish_change, (RegistryUnavailable,))
+        change_count = await self._change_coordinator.recover_changes(
+            finish_change, (RegistryUnavailable,)
+        )
         await self._delete_unneeded_uploads()
         return change_count
 
     async def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and have not ended."""
-        return await self._changes.list_unfinished()
+        return await self._change_coordinator.list_unfinished()
 
     async def _finish_change(self, intent: Intent, report_progress: ReportProgress) -> None:
         policy_slug, revision_id = (intent.body["source"], intent.body.get("revision_id", ""))
@@ -409,7 +408,7 @@ class Ingestion:
             if other_revision.revision_id != revision.revision_id
         ]
         first_day = revision.effective_from
-        other_revisions.sort(key=lambda candidate: abs(candidate.effective_from - first_day))
+        other_revisions.sort(key=lambda other: abs(other.effective_from - first_day))
         return await self._store.read_vectors_by_text(other_revisions[:_MAX_REUSED_REVISIONS])
 
     async def _store_revision(
@@ -430,14 +429,14 @@ class Ingestion:
         self._progress.set_progress(revision_id, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.
         spool_path = await anyio.to_thread.run_sync(self.files.copy_to_spool, private_copy)
-        async with self._changes.record_intent(
+        async with self._change_coordinator.record_intent(
             "ingest", source=policy_slug, revision_id=revision_id, file=str(spool_path)
         ):
-            self._changes.on_step("ingest:intent")
+            self._change_coordinator.on_step("ingest:intent")
             await self._replace_chunks(revision, chunks)
             extension = spool_path.suffix
             await self._place_file(spool_path, policy_slug, revision_id, extension)
-            self._changes.on_step("ingest:file")
+            self._change_coordinator.on_step("ingest:file")
             ingest_fields = {
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
@@ -451,9 +450,9 @@ class Ingestion:
             )
             # It is found by searches from now on, whatever the remaining steps take.
             self._progress.set_progress(revision_id, "complete", 100, len(chunks))
-            self._changes.on_step("ingest:registry")
+            self._change_coordinator.on_step("ingest:registry")
             await self._update_metadata(policy_slug)
-            self._changes.on_step("ingest:dates")
+            self._change_coordinator.on_step("ingest:dates")
         await self.pictures.store_page_words(private_copy.sha256, document)
         return IngestedRevision(
             source=policy_slug,
@@ -466,12 +465,12 @@ class Ingestion:
     async def _replace_chunks(self, revision: Revision, chunks: Chunks) -> None:
         # New before old: while both exist a search may see a passage twice, but never none.
         await self._store.put_chunks(chunks)
-        self._changes.on_step("ingest:chunks")
+        self._change_coordinator.on_step("ingest:chunks")
         new_chunk_ids = set(chunks.ids)
         stored_chunk_ids = await self._store.get_chunk_ids(revision.source, revision.revision_id)
         obsolete_ids = [chunk_id for chunk_id in stored_chunk_ids if chunk_id not in new_chunk_ids]
         await self._store.delete_chunks(obsolete_ids)
-        self._changes.on_step("ingest:surplus")
+        self._change_coordinator.on_step("ingest:surplus")
 
     async def _update_metadata(self, policy_slug: str) -> None:
         """Write the registry's dates, labels and title to the chunks of every revision."""
@@ -483,7 +482,7 @@ class Ingestion:
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup of all stores."""
-        return self._changes.pause_changes()
+        return self._change_coordinator.pause_changes()
 
     # --- files ---
 

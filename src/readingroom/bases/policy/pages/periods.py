@@ -48,7 +48,7 @@ def describe_period(first_day: dt.date, last_day: dt.date | None) -> str:
     return f"In force from {format_day(first_day)} to {format_day(last_day)}, both days included."
 
 
-def find_state_name(revision: RevisionDetail, today: dt.date) -> str:
+def determine_state_name(revision: RevisionDetail, today: dt.date) -> str:
     """Return what a revision is today: a class of the style sheet, and a key of `WORDS_BY_STATE`.
 
     The registry's own status tells the newest from those before it, whatever the day.
@@ -78,7 +78,7 @@ def describe_last_day(revision: RevisionDetail, today: dt.date) -> str:
         return format_day(revision.effective_to)
     return (
         "still in force"
-        if find_state_name(revision, today) == "active"
+        if determine_state_name(revision, today) == "active"
         else _describe_open_end(revision)
     )
 
@@ -117,7 +117,7 @@ def make_gantt_span(
     span_note: str = "",
 ) -> GanttSpan:
     """Return a revision as a bar; `status_class` replaces its own, `span_note` is told of it."""
-    state_name = find_state_name(revision, today)
+    state_name = determine_state_name(revision, today)
     is_still_open = state_name == "active" and revision.effective_to is None
     return GanttSpan(
         f"{policy_slug}, {revision.version_label}",
@@ -178,7 +178,7 @@ def make_change_links(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
     if revision_id not in revision_ids:
         return []
     revision_index = revision_ids.index(revision_id)
-    labelled_older_indexes = [
+    labels_and_older_indexes = [
         ("What this revision changed", revision_index - 1),
         ("What the next one changed", revision_index),
     ]
@@ -189,7 +189,7 @@ def make_change_links(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
                 policy.source, eligible_revisions[older_index], eligible_revisions[older_index + 1]
             ),
         )
-        for link_label, older_index in labelled_older_indexes
+        for link_label, older_index in labels_and_older_indexes
         if 0 <= older_index < len(eligible_revisions) - 1
     ]
 

@@ -202,9 +202,11 @@ def format_revision(revision: Revision) -> str:
     return format_revision_name(revision.source, revision.version_label, revision.stage)
 
 
-def format_revision_name(policy_slug: str, version_label: str, plan_stage: PlanStage | None) -> str:
+def format_revision_name(
+    policy_slug: str, version_label: str, draft_plan_stage: PlanStage | None
+) -> str:
     """Return how a revision is cited; one that is not adopted says so."""
-    stage_text = f", emerging: {plan_stage.replace('_', ' ')}" if plan_stage else ""
+    stage_text = f", emerging: {draft_plan_stage.replace('_', ' ')}" if draft_plan_stage else ""
     return f"{policy_slug} ({version_label}{stage_text})"
 
 

@@ -171,10 +171,12 @@ class PolicyRegistry:
                 for policy_slug in slug_list:
                     # Scored by first day, so Redis itself returns them newest first.
                     redis_pipe.zrevrange(_make_revisions_key(policy_slug), 0, -1)
-                revision_id_lists = await redis_pipe.execute()
+                revision_ids_in_slug_order = await redis_pipe.execute()
             slug_and_id_pairs = [
                 (policy_slug, revision_id)
-                for policy_slug, revision_ids in zip(slug_list, revision_id_lists, strict=True)
+                for policy_slug, revision_ids in zip(
+                    slug_list, revision_ids_in_slug_order, strict=True
+                )
                 for revision_id in revision_ids
             ]
             redis_hashes = await self._read_redis_hashes(

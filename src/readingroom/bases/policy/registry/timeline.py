@@ -80,7 +80,7 @@ def choose_revision_id(policy_slug: str, first_day: date, existing_ids: Iterable
 # --- changes ---
 
 
-def remove_failed(
+def split_failed(
     revisions: Revisions, incoming_revision: Revision, closes_open: bool
 ) -> tuple[list[Revision], list[str]]:
     """Return the revisions without failed ones on days that another wants, and the ids of those.
@@ -125,7 +125,7 @@ def replace_failed(
     Returns the revisions that changed, and the ids of those that are gone. Raises `RevisionBusy`
     if other revisions than these would have to give way by now.
     """
-    remaining_revisions, conflicting_ids = remove_failed(revisions, incoming_revision, closes_open)
+    remaining_revisions, conflicting_ids = split_failed(revisions, incoming_revision, closes_open)
     if conflicting_ids != list(failed_ids):
         raise RevisionBusy(f"Revisions of {incoming_revision.source} have just changed; try again")
     changed_revisions_by_id = {

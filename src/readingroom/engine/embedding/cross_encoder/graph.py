@@ -51,14 +51,14 @@ class PackagedWeights:
 
 
 def build_cross_encoder(
-    model_file: Path, weight_changes: Mapping[str, NDArray[np.float32]]
+    model_file: Path, weight_change_by_name: Mapping[str, NDArray[np.float32]]
 ) -> bytes:
     """Return the serialized graph of a package's model with changes added to its weights.
 
     Raise `ValueError` or `KeyError` when the file holds another kind of model.
     """
     weights = read_packaged_weights(model_file)
-    return _CrossEncoderGraph(weights, weight_changes).serialize()
+    return _CrossEncoderGraph(weights, weight_change_by_name).serialize()
 
 
 def read_packaged_weights(model_file: Path) -> PackagedWeights:
@@ -115,31 +115,35 @@ class _CrossEncoderGraph(EncoderGraph):
     output_name = "log_odds"
 
     def __init__(
-        self, packaged_weights: PackagedWeights, weight_changes: Mapping[str, NDArray[np.float32]]
+        self,
+        packaged_weights: PackagedWeights,
+        weight_change_by_name: Mapping[str, NDArray[np.float32]],
     ) -> None:
         super().__init__(_MODEL_CONFIG, packaged_weights.float_weights, "int8")
         self.quantised_weights = packaged_weights.quantised_weights
-        self.weight_changes = weight_changes
-        if unknown_weight_names := {f"{layer_name}.weight" for layer_name in weight_changes} - {
-            *self.quantised_weights
-        }:
+        self.weight_changes = weight_change_by_name
+        if unknown_weight_names := {
+            f"{layer_name}.weight" for layer_name in weight_change_by_name
+        } - {*self.quantised_weights}:
             raise KeyError(f"there are no weights named {', '.join(sorted(unknown_weight_names))}")
 
     def _add_all_nodes(self) -> int:
-        input_tensor_name = self._add_embeddings()
+        hidden_tensor_name = self._add_embeddings()
         *lower_layer_prefixes, last_layer_prefix = (
             f"encoder.layer.{layer_number}"
             for layer_number in range(_MODEL_CONFIG["num_hidden_layers"])
         )
         for layer_prefix in lower_layer_prefixes:
-            input_tensor_name = self._add_layer(input_tensor_name, input_tensor_name, layer_prefix)
+            hidden_tensor_name = self._add_layer(
+                hidden_tensor_name, hidden_tensor_name, layer_prefix
+            )
         # Whether the text answers is read off the first token alone.
         self._add_constant("one", np.array([1], np.int64))
         first_token_tensor_name = self._add_node(
-            "Slice", [input_tensor_name, "zero", "one", "one"], "first"
+            "Slice", [hidden_tensor_name, "zero", "one", "one"], "first"
         )
         first_token_tensor_name = self._add_layer(
-            input_tensor_name, first_token_tensor_name, last_layer_prefix
+            hidden_tensor_name, first_token_tensor_name, last_layer_prefix
         )
         pooled_tensor_name = self._add_node(
             "Tanh", [self._add_linear(first_token_tensor_name, "pooler.dense")], "pooled"

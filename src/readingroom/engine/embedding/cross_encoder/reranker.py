@@ -77,14 +77,14 @@ class Reranker:
         if self._graphs_folder is None:
             return None
         try:
-            return find_taught_graph(self._folder / GRAPH_FILE_NAME, self._graphs_folder)
+            return find_or_build_taught_graph(self._folder / GRAPH_FILE_NAME, self._graphs_folder)
         except (ModelUnavailable, OSError) as error:
             reason = error.message if isinstance(error, ModelUnavailable) else error
             log.warning("the first results are read again without the adapter: %s", reason)
             return None
 
 
-def find_taught_graph(model_file: Path, graphs_folder: Path) -> Path:
+def find_or_build_taught_graph(model_file: Path, graphs_folder: Path) -> Path:
     """Return the path of the packaged model's graph with the adapter, made if it is missing.
 
     Raise `ModelUnavailable` for another model, or when the adapter cannot be read, and `OSError`

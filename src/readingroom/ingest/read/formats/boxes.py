@@ -316,7 +316,7 @@ def _are_two_frames(frame_sides: Sequence[Rectangle]) -> bool:
 def _unite_box_pieces(box_pieces: Iterable[Rectangle]) -> list[Rectangle]:
     """Return the boxes that pieces make up: those that touch and have the same sides are one."""
     united_boxes: list[Rectangle] = []
-    for box_piece in sorted(box_pieces, key=lambda rectangle: -rectangle.top):
+    for box_piece in sorted(box_pieces, key=lambda unsorted_piece: -unsorted_piece.top):
         for box_index, united_box in enumerate(united_boxes):
             if _belongs_to_box_above(united_box, box_piece):
                 united_boxes[box_index] = united_box.unite_with(box_piece)

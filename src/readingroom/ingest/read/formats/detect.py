@@ -48,7 +48,7 @@ DETECTION_BYTE_COUNT = 1024
 _ZIP_MAGIC_BYTES = b"PK\x03\x04"
 _EMPTY_ZIP_MAGIC_BYTES = b"PK\x05\x06"
 _COMPOUND_MAGIC_BYTES = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_FORMATS_BY_MAGIC_BYTES: tuple[tuple[bytes, FileFormat], ...] = (
+_MAGIC_BYTES_AND_FORMATS: tuple[tuple[bytes, FileFormat], ...] = (
     (b"\x89PNG\r\n\x1a\n", "png"),
     (b"\xff\xd8\xff", "jpeg"),
     (b"II*\x00", "tiff"),
@@ -91,7 +91,7 @@ def detect_format(first_bytes: bytes, file_name: str) -> FileFormat:
     extension = PurePath(file_name).suffix.lower()
     format_by_name = _FORMAT_BY_EXTENSION.get(extension)
     # Images first: bytes of a picture may happen to contain `%PDF-`.
-    for magic_bytes, format_by_magic_bytes in _FORMATS_BY_MAGIC_BYTES:
+    for magic_bytes, format_by_magic_bytes in _MAGIC_BYTES_AND_FORMATS:
         if first_bytes.startswith(magic_bytes):
             return format_by_magic_bytes
     if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _HEIC_BRANDS:

@@ -87,7 +87,7 @@ class _OutlookMessage:
         self._fixed_values = _read_fixed_property_values(
             compound_file, storage_path, header_byte_count
         )
-        self._encoding = self._find_encoding()
+        self._encoding = self._determine_encoding()
 
     @property
     def headers(self) -> list[tuple[str, str]]:
@@ -189,7 +189,7 @@ class _OutlookMessage:
             )
         return email_message.as_bytes()
 
-    def _find_encoding(self) -> str:
+    def _determine_encoding(self) -> str:
         for code_page_property_number in _CODE_PAGE_PROPERTIES:
             code_page = self._fixed_values.get(code_page_property_number, 0)
             if code_page == 65001:

@@ -11,7 +11,7 @@ from readingroom.ingest.document import ReadOptions, Refusal
 from readingroom.ingest.read.page import RawPage
 from readingroom.ingest.read.reflow import PageBuilder
 
-_ENCODINGS_BY_BYTE_ORDER_MARK = (
+_BYTE_ORDER_MARKS_AND_ENCODINGS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -28,7 +28,7 @@ _SAMPLED_LINE_COUNT = 20
 
 def decode_text(file_bytes: bytes) -> str:
     """Return the characters of a text, by its byte order mark, as UTF-8, or as Windows-1252."""
-    for byte_order_mark, text_encoding in _ENCODINGS_BY_BYTE_ORDER_MARK:
+    for byte_order_mark, text_encoding in _BYTE_ORDER_MARKS_AND_ENCODINGS:
         if file_bytes.startswith(byte_order_mark):
             return file_bytes.decode(text_encoding, "replace")
     if b"\x00" in file_bytes:

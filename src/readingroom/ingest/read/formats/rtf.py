@@ -115,7 +115,7 @@ def _iterate_text_runs(file_bytes: bytes) -> Iterator[str]:
         elif control_word in _SKIPPED_GROUP_CONTROL_WORDS and was_group_start:
             group_states[-1] = replace(group_state, is_skipped=True)
         elif control_word == "ansicpg":
-            text_encoding = _find_encoding(int(token_match["number"] or 1252))
+            text_encoding = _determine_encoding(int(token_match["number"] or 1252))
         elif control_word == "uc":
             group_states[-1] = replace(group_state, fallback_length=int(token_match["number"] or 1))
         elif control_word in ("v", "deleted"):
@@ -167,7 +167,7 @@ def _decode_unicode_number(code_number: int) -> str:
     return chr(code_point)
 
 
-def _find_encoding(code_page: int) -> str:
+def _determine_encoding(code_page: int) -> str:
     if 1250 <= code_page <= 1258:
         return f"cp{code_page}"
     return "utf-8" if code_page == 65001 else _ENCODING_BY_CODE_PAGE.get(code_page, "cp1252")

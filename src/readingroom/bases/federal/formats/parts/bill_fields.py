@@ -15,7 +15,7 @@ from readingroom.bases.federal.formats.parts.xml import (
     parse_iso_date,
     strip_html,
 )
-from readingroom.bases.federal.schema.congress import BILL_LABELS, get_first_day_of_congress
+from readingroom.bases.federal.schema.congress import LABEL_BY_BILL_TYPE, get_first_day_of_congress
 from readingroom.bases.federal.schema.entries import (
     RecordLink,
 )
@@ -78,9 +78,9 @@ def build_vote_links(
 
     Several actions may tell of one: what stands in a field comes before what only words say.
     """
-    flagged_actions = zip(map(_has_recorded_votes, action_elements), bill_actions, strict=True)
+    flags_and_actions = zip(map(_has_recorded_votes, action_elements), bill_actions, strict=True)
     for is_recorded, bill_action in sorted(
-        flagged_actions, key=lambda flagged_action: not flagged_action[0]
+        flags_and_actions, key=lambda flag_and_action: not flag_and_action[0]
     ):
         stating_field_name = "recordedVotes" if is_recorded else "text"
         for vote_id in bill_action.votes:
@@ -374,7 +374,7 @@ def parse_related_bills(bill_element: Element) -> Iterator[RelatedBill]:
             for field_name in ("congress", "type", "number")
         )
         bill_type = re.sub(r"[.\s]", "", bill_type or "").lower()  # the oldest files write `H.Res.`
-        if congress and bill_number and bill_type in BILL_LABELS:
+        if congress and bill_number and bill_type in LABEL_BY_BILL_TYPE:
             yield RelatedBill(
                 id=make_bill_id(congress, bill_type, bill_number),
                 title=find_text(related_bill_element, "title")

@@ -38,10 +38,10 @@ class PrintedPreface:
     introduced_at: str | None = None
 
 
-def parse_preface(dated_actions: list[tuple[str | None, Element]]) -> PrintedPreface:
+def parse_preface(dates_and_action_elements: list[tuple[str | None, Element]]) -> PrintedPreface:
     """Return what the actions on the first page say, each given with its date."""
     printed_preface = PrintedPreface()
-    for action_date, action_element in dated_actions:
+    for action_date, action_element in dates_and_action_elements:
         action_text = find_text(action_element) or ""
         sponsor_element = action_element.find(".//sponsor")
         is_introduction = _INTRODUCED_PATTERN.search(action_text) is not None
@@ -62,7 +62,7 @@ def parse_preface(dated_actions: list[tuple[str | None, Element]]) -> PrintedPre
 
 def find_short_titles(bill_element: Element) -> list[str]:
     """Return the short titles in the text of a bill, those of the whole bill first."""
-    ranked_titles = [
+    ranks_and_titles = [
         (title_element.get("role") not in (None, "act", "resolution"), short_title)
         for title_element in bill_element.iter("shortTitle")
         if (short_title := find_text(title_element))
@@ -70,7 +70,9 @@ def find_short_titles(bill_element: Element) -> list[str]:
     return list(
         dict.fromkeys(
             short_title
-            for _, short_title in sorted(ranked_titles, key=lambda ranked_title: ranked_title[0])
+            for _, short_title in sorted(
+                ranks_and_titles, key=lambda rank_and_title: rank_and_title[0]
+            )
         )
     )
 

@@ -64,8 +64,10 @@ def determine_progress(
     """Return how far a bill came by its actions, as of the day of its file."""
     first_day_by_step = _find_first_day_by_step(bill_actions) | {"introduced": introduced_at or ""}
     bill_stage = _determine_stage(first_day_by_step.keys(), has_law)
-    step_days = (first_day_by_step.get(stage_step) for stage_step in _STEPS_BY_STAGE[bill_stage])
-    reached_at = max(filter(None, step_days), default=None)
+    days_of_stage_steps = (
+        first_day_by_step.get(stage_step) for stage_step in _STEPS_BY_STAGE[bill_stage]
+    )
+    reached_at = max(filter(None, days_of_stage_steps), default=None)
     return BillProgress(
         bill_stage,
         reached_at,

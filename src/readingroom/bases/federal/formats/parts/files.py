@@ -51,7 +51,7 @@ class OversizedFile(ValueError):
 
 
 @dataclass(frozen=True)
-class FileStart:
+class FileStartReader:
     """The name and the beginning of a file, by which loaders recognise its format."""
 
     name: str
@@ -78,8 +78,8 @@ class RawFile:
     """The day it was found to be the newest at its publisher, if it was fetched from there."""
 
     @property
-    def file_start(self) -> FileStart:
-        return FileStart(self.name, lambda max_bytes: self.data[:max_bytes])
+    def start_reader(self) -> FileStartReader:
+        return FileStartReader(self.name, lambda max_bytes: self.data[:max_bytes])
 
     @cached_property
     def sha256(self) -> str:
@@ -110,9 +110,9 @@ class FileRef:
         )
 
     @property
-    def file_start(self) -> FileStart:
+    def start_reader(self) -> FileStartReader:
         """The beginning, read when a loader looks at it."""
-        return FileStart(self._file_name, self.read_bytes)
+        return FileStartReader(self._file_name, self.read_bytes)
 
     @property
     def _file_name(self) -> str:

@@ -117,8 +117,8 @@ def build_office_record(
     bioguide_id: str,
     file_stamp: FileStamp,
     *,
-    office_title: str,
-    office_names: tuple[str, ...],
+    contact_place_title: str,
+    contact_place_names: tuple[str, ...],
     evidence_text: str,
     raw_sha256: str,
     **record_fields: Any,
@@ -126,21 +126,21 @@ def build_office_record(
     """Where a member is reached, linked to the member."""
     office_record = Office(
         id=make_staff_id(office_id),
-        title=office_title,
+        title=contact_place_title,
         bioguide_id=bioguide_id,
         **record_fields,
         **build_citation_fields(
             file_stamp,
             url=record_fields.get("website") or build_bioguide_url(bioguide_id),
             org=LEGISLATORS_PUBLISHER,
-            cite=office_title,
+            cite=contact_place_title,
             published_at=None,
             raw_sha256=raw_sha256,
         ),
     )
     return ParsedRecord(
         office_record,
-        names=office_names,
+        names=contact_place_names,
         links=[RecordLink(LinkKind.OFFICE, bioguide_id, evidence_text)],
     )
 

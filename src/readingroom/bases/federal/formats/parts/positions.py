@@ -56,7 +56,7 @@ class StatedPosition:
     evidence_text: str | None = None
 
 
-def find_position(statement_text: str) -> StatedPosition:
+def determine_position(statement_text: str) -> StatedPosition:
     """Return the position that the words of a statement take, `unknown` where they take none."""
     collapsed_text = " ".join(statement_text.split())
     support_match = (
@@ -82,7 +82,7 @@ def _is_veto_conditional(statement_text: str, veto_match: re.Match[str]) -> bool
     return bool(
         _CHANGE_TO_BILL_PATTERN.search(
             statement_text[
-                _find_sentence_start_offset(statement_text, veto_match) : veto_match.start()
+                _get_sentence_start_offset(statement_text, veto_match) : veto_match.start()
             ]
         )
     )
@@ -90,7 +90,7 @@ def _is_veto_conditional(statement_text: str, veto_match: re.Match[str]) -> bool
 
 def _quote_position(statement_text: str, position_match: re.Match[str]) -> str:
     """Return the words that say so, from the beginning of their sentence."""
-    start_offset = _find_sentence_start_offset(statement_text, position_match)
+    start_offset = _get_sentence_start_offset(statement_text, position_match)
     quoted_text = statement_text[start_offset : start_offset + _MAX_EVIDENCE_CHARS]
     if position_match.end() > start_offset + _MAX_EVIDENCE_CHARS:
         quoted_text = statement_text[
@@ -99,7 +99,7 @@ def _quote_position(statement_text: str, position_match: re.Match[str]) -> str:
     return quoted_text.partition("*")[0].partition("EXECUTIVE OFFICE")[0].strip()
 
 
-def _find_sentence_start_offset(statement_text: str, position_match: re.Match[str]) -> int:
+def _get_sentence_start_offset(statement_text: str, position_match: re.Match[str]) -> int:
     preceding_text = statement_text[: position_match.start() + 1]
     sentence_start_offsets = [
         start_match.end() for start_match in _SENTENCE_START_PATTERN.finditer(preceding_text)

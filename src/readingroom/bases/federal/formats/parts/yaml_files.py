@@ -17,7 +17,7 @@ class _UnusualYaml(Exception):
     """The file uses what official files do not, and the library has to construct it."""
 
 
-def load_yaml(yaml_bytes: bytes) -> Any:
+def parse_yaml(yaml_bytes: bytes) -> Any:
     """Parse YAML, refusing aliases: a few lines of them can expand to gigabytes."""
     if _YAML_ANCHOR_PATTERN.search(yaml_bytes):
         yaml_events = yaml.parse(yaml_bytes, Loader=_YAML_LOADER)

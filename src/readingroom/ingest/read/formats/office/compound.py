@@ -110,14 +110,14 @@ def _read_word_text(compound_file: CompoundFile, document_stream: bytes) -> str:
     table_stream = compound_file.read_stream(
         "1Table" if header_flags & _SECOND_TABLE_STREAM_FLAG else "0Table"
     )
-    piece_table = _find_piece_table(
+    piece_table = _get_piece_table(
         table_stream[piece_records_offset : piece_records_offset + piece_records_length]
     )
     word_text = "".join(_iterate_text_pieces(piece_table, document_stream))
     return word_text[: max(0, text_length) + max(0, footnotes_length)]
 
 
-def _find_piece_table(piece_records: bytes) -> bytes:
+def _get_piece_table(piece_records: bytes) -> bytes:
     record_offset = 0
     while record_offset < len(piece_records):
         if piece_records[record_offset] == _PIECE_TABLE_RECORD_TYPE:
@@ -156,20 +156,20 @@ def _iterate_text_pieces(piece_table: bytes, document_stream: bytes) -> Iterator
 def _drop_field_codes(marked_text: str) -> str:
     """Return the text with the results of fields, without the instructions that computed them."""
     text_pieces: list[str] = []
-    is_in_result_by_depth: list[bool] = []
+    is_in_result_stack: list[bool] = []
     """For each field around, whether its result is being read."""
     text_start_offset = 0
     for field_mark_match in [*_FIELD_MARK_PATTERN.finditer(marked_text), None]:
         text_end_offset = field_mark_match.start() if field_mark_match else len(marked_text)
-        if all(is_in_result_by_depth):
+        if all(is_in_result_stack):
             text_pieces.append(marked_text[text_start_offset:text_end_offset])
         if field_mark_match is None:
             break
         text_start_offset = field_mark_match.end()
         if field_mark_match[0] == "\x13":
-            is_in_result_by_depth.append(False)
-        elif is_in_result_by_depth and field_mark_match[0] == "\x14":
-            is_in_result_by_depth[-1] = True
-        elif is_in_result_by_depth:
-            is_in_result_by_depth.pop()
+            is_in_result_stack.append(False)
+        elif is_in_result_stack and field_mark_match[0] == "\x14":
+            is_in_result_stack[-1] = True
+        elif is_in_result_stack:
+            is_in_result_stack.pop()
     return "".join(text_pieces)

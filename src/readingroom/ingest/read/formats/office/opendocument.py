@@ -91,20 +91,20 @@ def _write_table(table_element: Element, page_builder: PageBuilder) -> None:
 def _read_paragraph_text(paragraph_element: Element) -> str:
     text_pieces = [paragraph_element.text or ""]
     # Each entry of the stack is an element's children, and the text that follows the element.
-    open_elements = [(iter(paragraph_element), "")]
-    while open_elements:
-        waiting_children, tail_text = open_elements[-1]
+    children_and_tail_stack = [(iter(paragraph_element), "")]
+    while children_and_tail_stack:
+        waiting_children, tail_text = children_and_tail_stack[-1]
         child_element = next(waiting_children, None)
         if child_element is None:
             text_pieces.append(tail_text)
-            open_elements.pop()
+            children_and_tail_stack.pop()
             continue
         text_pieces.append(_read_element_own_text(child_element))
         inner_children = (
             iter(()) if child_element.tag in _SKIPPED_ELEMENT_TAGS else iter(child_element)
         )
         closing_mark = "]" if child_element.tag == "note" else ""
-        open_elements.append((inner_children, closing_mark + (child_element.tail or "")))
+        children_and_tail_stack.append((inner_children, closing_mark + (child_element.tail or "")))
     return "".join(text_pieces)
 
 

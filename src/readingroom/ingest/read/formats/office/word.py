@@ -85,7 +85,7 @@ class _DocumentWriter:
         if paragraph_text.strip():
             list_label = self._numbering.make_next_label(properties_element, style_id)
             paragraph_text = f"{list_label} {paragraph_text}" if list_label else paragraph_text
-        heading_level = self._styles.find_heading_level(properties_element, style_id)
+        heading_level = self._styles.determine_heading_level(properties_element, style_id)
         text_before_break, *texts_after_breaks = paragraph_text.split(_PAGE_BREAK_MARK)
         if self._styles.breaks_page_before(properties_element):
             self.page_builder.end_page()

@@ -23,7 +23,9 @@ class WordStyles:
         style_elements = styles_element.findall("style") if styles_element is not None else []
         self._styles = {element.get("styleId", ""): element for element in style_elements}
 
-    def find_heading_level(self, properties_element: Element | None, style_id: str | None) -> int:
+    def determine_heading_level(
+        self, properties_element: Element | None, style_id: str | None
+    ) -> int:
         """Return the level of a heading, from 1 on, or 0 for any other paragraph."""
         properties_elements = [properties_element, *self.list_properties_elements(style_id)]
         for style_element in self._list_style_and_base_styles(style_id):
