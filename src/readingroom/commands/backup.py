@@ -50,6 +50,10 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
     if not settings.database_url and not settings.data.is_dir():
         raise BackupUnusable(f"There is no data directory {settings.data}")
     file = file.absolute()
+    if not file.parent.is_dir():
+        raise BackupUnusable(
+            f"There is no folder {file.parent} to write the backup to: make it first"
+        )
     with (
         tell_what_is_kept(f"Nothing was written to {file}: run the same command again"),
         _open_backup_workspace(file.parent) as copies_folder,

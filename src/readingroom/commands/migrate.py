@@ -44,6 +44,8 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
     """
     if settings.database_url:
         raise InvalidSetting("READINGROOM_DATABASE_URL is set: this room is on a database already")
+    if not url.strip():
+        raise InvalidSetting("--to is empty: write postgresql://user@host/name")
     target_settings = settings.model_copy(update={"database_url": SecretStr(url)})
     check_database(target_settings)
     _check_data_to_migrate(settings)
