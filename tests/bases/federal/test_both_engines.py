@@ -41,6 +41,8 @@ async def both(
     """The made-up world in a file and in a database."""
     folder = tmp_path_factory.mktemp("both")
     write_world(folder / "files")
+    with (folder / "files" / "committees-current.yaml").open("a", encoding="utf-8") as committees:
+        committees.write("- type: house\n  name: House Committee on Ethics\n  thomas_id: HLET\n")
     with make_database(postgres) as url:
         places = (get_database_path(folder / "embedded"), SharedRecords(url))
         for place in places:
@@ -233,6 +235,46 @@ async def test_dossiers_votes_and_changes(both: tuple[Asked, Asked]) -> None:
     await compare_tool(
         both, "list_records", source="changes", filters={"since": "2000-01-01"}, limit=5
     )
+
+
+async def test_a_committee_without_a_roster(both: tuple[Asked, Asked]) -> None:
+    page = await compare(both, "/committees/HLET/members")
+    assert (page["results"], page["total"]) == ([], 0)
+    told = await compare(both, "/committees/HLET/dossier")
+    assert told["members"]["total"] == 0
+    sections = {name: part for name, part in told.items() if isinstance(part, dict)}
+    assert {name for name, part in sections.items() if part.get("error")} == set()
+
+
+def test_no_value_is_in_an_empty_list_on_either_engine(
+    worded: tuple[FederalPlace, FederalPlace],
+) -> None:
+    for place in worded:
+        with closing(connect(place)) as db:
+            for column in ("id", "congress", "record ->> 'title'"):
+                sql = f"SELECT count(*) FROM amendments WHERE {column}"
+                assert db.execute(f"{sql} IN ()").fetchone()[0] == 0
+                assert db.execute(f"{sql} IN () AND congress = ?", (119,)).fetchone()[0] == 0
+                assert db.execute(f"{sql} NOT IN ()").fetchone()[0] == len(_TITLES)
+                assert list(db.iterate_tuples(f"{sql} IN ()")) == [(0,)]
+
+
+async def test_a_section_that_fails_leaves_the_others_on_either_engine(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    write_world(tmp_path / "files", bills=2, votes=1)
+    with make_database(postgres) as url:
+        for place in (get_database_path(tmp_path / "embedded"), SharedRecords(url)):
+            assert load_files_into(place, tmp_path / "files").failed == 0
+            with closing(connect(place, writing=True)) as db:
+                (bill,) = db.execute("SELECT bill_id FROM bill_cosponsors LIMIT 1").fetchone()
+                db.execute("DROP TABLE bill_actions")
+            async with serve_place_in_process(place, tmp_path) as ask:
+                told = await ask.answer("get_bill_dossier", bill_id=bill)
+            sections = {name: part for name, part in told.items() if isinstance(part, dict)}
+            failed = [name for name, part in sections.items() if part.get("error")]
+            assert failed == ["actions"]
+            assert told["cosponsors"]["items"]
 
 
 async def test_filters_that_fit_no_record(both: tuple[Asked, Asked]) -> None:

@@ -33,6 +33,8 @@ SCHEMA_NAME = "readingroom"
 
 _LITERAL_OR_PLACEHOLDER_PATTERN = re.compile(r"'[^']*'|\?")
 
+_EMPTY_LIST_PATTERN = re.compile(r"\b(?P<not>NOT )?IN \(\)")
+
 _URL_SCHEME_PATTERN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20})://")
 
 _CHECK_URL_ADVICE = (
@@ -209,8 +211,7 @@ class PostgresConnection:
         with _translate_errors():
             cursor = self._psycopg_connection.cursor(binary=binary, row_factory=_make_named_rows)
             return cursor.execute(
-                # Without values psycopg sends a statement as it is, `%%` too.
-                _translate_placeholders(sql) if values else sql,
+                _translate_sql(sql, has_values=bool(values)),
                 tuple(values) or None,
                 prepare=False if plan_anew else None,
             )
@@ -219,7 +220,7 @@ class PostgresConnection:
         """Run a statement for each of the rows."""
         with _translate_errors():
             self._psycopg_connection.cursor().executemany(
-                _translate_placeholders(sql), list(value_rows)
+                _translate_sql(sql, has_values=True), list(value_rows)
             )
 
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
@@ -227,9 +228,7 @@ class PostgresConnection:
         with _translate_errors():
             cursor = self._psycopg_connection.cursor(binary=True)
             return iter(
-                cursor.execute(
-                    _translate_placeholders(sql) if values else sql, tuple(values) or None
-                )
+                cursor.execute(_translate_sql(sql, has_values=bool(values)), tuple(values) or None)
             )
 
     def copy_in(self, table_and_columns_sql: str, blocks: Iterable[bytes]) -> None:
@@ -298,6 +297,16 @@ class PostgresConnection:
 
 
 @lru_cache(maxsize=2_000)
+def _translate_sql(sql: str, *, has_values: bool) -> str:
+    """Return a statement with what PostgreSQL takes for an empty list, and psycopg for `?`."""
+    # SQLite takes `IN ()`, the condition for values of which there are none; PostgreSQL does not.
+    sql = _EMPTY_LIST_PATTERN.sub(
+        lambda empty_list_match: "<> ALL ('{}')" if empty_list_match["not"] else "= ANY ('{}')", sql
+    )
+    # Without values psycopg sends a statement as it is, `%%` too.
+    return _translate_placeholders(sql) if has_values else sql
+
+
 def _translate_placeholders(sql: str) -> str:
     """Return a statement with psycopg's `%s` for each `?` that stands outside quotation marks."""
     return _LITERAL_OR_PLACEHOLDER_PATTERN.sub(

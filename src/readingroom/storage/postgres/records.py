@@ -290,6 +290,18 @@ class RecordsConnection(PostgresConnection):
             self.roll_back()
 
     @contextmanager
+    def contain_failed_read(self) -> Iterator[None]:
+        """Let a statement inside fail without ending the transaction that it is read in."""
+        self.execute("SAVEPOINT contained_read")
+        try:
+            yield
+        except BaseException:
+            self.execute("ROLLBACK TO contained_read")
+            raise
+        finally:
+            self.execute("RELEASE contained_read")
+
+    @contextmanager
     def stop_when(
         self, check_is_exhausted: Callable[[], bool], steps_between_checks: int
     ) -> Iterator[None]:

@@ -73,7 +73,8 @@ def _read_section(
     section_name: str, read_section: SectionReader, dossier_subject: DossierSubject
 ) -> Section:
     try:
-        return read_section(dossier_subject)
+        with dossier_subject.db.contain_failed_read():
+            return read_section(dossier_subject)
     except KnowledgeError as error:
         section_error = SectionError(code=error.code, message=error.message)
     except (DatabaseError, ValueError, KeyError, TypeError) as error:
@@ -259,7 +260,6 @@ def _overlaps_congress(period_fields: Mapping[str, Any], congress: int) -> bool:
 
 
 # --- sections of a single dossier ---
-
 
 _read_cosponsor_section = make_child_reader("bill_cosponsors", "cosponsors", "bioguide_id")
 
