@@ -12,7 +12,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import RoomSettings
 from readingroom.net.http import make_async_client
-from readingroom.protocol.command import ADMIN_PATH_PREFIX, Command
+from readingroom.protocol.command import ADMIN_PATH_PREFIX, Command, is_opened_for_command
 from readingroom.protocol.sample import mark_sample_document
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.storage.errors import FolderInUse
@@ -85,15 +85,19 @@ async def _run_without_base_folder(
 async def _run_here(
     base_command: Command, opened_base: KnowledgeBase, report_progress: ReportProgress
 ) -> dict[str, Any]:
-    # Raised outside of the block: inside, the base's task group would wrap it in a group.
-    async with opened_base.lifespan():
-        try:
-            return (await base_command.run(opened_base.service, report_progress)).model_dump(
-                mode="json"
-            )
-        except KnowledgeError as error:
-            command_error = error
-    raise command_error
+    opening_token = is_opened_for_command.set(True)
+    try:
+        # Raised outside of the block: inside, the base's task group would wrap it in a group.
+        async with opened_base.lifespan():
+            try:
+                return (await base_command.run(opened_base.service, report_progress)).model_dump(
+                    mode="json"
+                )
+            except KnowledgeError as error:
+                command_error = error
+        raise command_error
+    finally:
+        is_opened_for_command.reset(opening_token)
 
 
 async def _send_to_owner(

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -11,6 +12,9 @@ from readingroom.core.settings import RoomSettings
 
 ADMIN_PATH_PREFIX = "/admin/"
 """Where the owner of a folder takes commands from other processes."""
+
+is_opened_for_command: ContextVar[bool] = ContextVar("is_opened_for_command", default=False)
+"""Whether a base is open for one command only, and closes with it: it begins no other work."""
 
 
 class Command(BaseModel):

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from readingroom.bases.policy.admin.unfinished import UnfinishedRevisions
 from readingroom.bases.policy.models import SearchPolicy
 from readingroom.console import options
 from tests.requirements import requirement
@@ -99,6 +100,82 @@ def test_one_bad_file_of_an_import_is_told_and_heals_when_it_is_mended(tmp_path:
     assert again["already_there"] == ["BULK", "BULK Second"]
     shown = run_json(data, "policy", "show", "BULK")
     assert [one["status"] for one in shown["revisions"]] == ["active", "superseded"]
+
+
+@requirement("policy:seed", "policy:doctor", "policy:NFR-003")
+@pytest.mark.anyio
+@pytest.mark.parametrize("command", ["import", "revise"])
+async def test_the_same_command_again_finishes_a_revision_that_was_cut_off(
+    tmp_path: Path, command: str
+) -> None:
+    data, file = link_model(tmp_path / "room"), tmp_path / "plan.pdf"
+    file.write_bytes(make_brief_pdf("First"))
+    async with open_library(
+        data / "policy"
+    ) as library:  # as a kill between the two steps leaves it
+        await library.add("PLAN")
+        await library.register("PLAN", "First", "2020-01-01", content=file.read_bytes())
+    at = ("--data", str(data))
+    revise = ("policy", "revise", "PLAN", "--label", "First", "--from", "2020-01-01", *at)
+    revision = {"file": "plan.pdf", "version_label": "First", "effective_from": "2020-01-01"}
+    policy = {"source": "PLAN", "title": "P", "category": "local_plan", "revisions": [revision]}
+    (tmp_path / "list.json").write_text(json.dumps({"policies": [policy]}))
+    (tmp_path / "other.pdf").write_bytes(make_brief_pdf("Other"))
+
+    examined = run("doctor", *at)
+    refused = run(*revise, str(tmp_path / "other.pdf"))
+    before = run_json(data, "policy", "show", "PLAN")["revisions"]
+    again = (
+        run("policy", "import", str(tmp_path / "list.json"), *at)
+        if command == "import"
+        else run(*revise, str(file))
+    )
+    after = run_json(data, "policy", "show", "PLAN")["revisions"]
+
+    assert "rev_PLAN_2020_01" in examined.stdout
+    assert "no process is reading its file" in examined.stdout
+    assert refused.returncode == 1
+    assert [(one["status"], one["chunk_count"]) for one in before] == [("processing", 0)]
+    assert again.returncode == 0, again.stderr
+    assert "taking rev_PLAN_2020_01 up again" in again.stderr
+    assert ("1 taken up again; 1 were there already" in again.stdout) == (command == "import")
+    assert [one["status"] for one in after] == ["active"]
+    assert after[0]["chunk_count"] > 0
+    assert "no process is reading its file" not in run("doctor", *at).stdout
+
+
+@pytest.mark.anyio
+async def test_a_revision_that_this_process_is_reading_is_waited_for(tmp_path: Path) -> None:
+    content, told = make_brief_pdf("First"), list[str | None]()
+    async with open_library(tmp_path / "policy") as library:
+        await library.add("PLAN")
+        revision_id = await library.register("PLAN", "First", "2020-01-01", content=content)
+        service, spool = library.service, library.spool(content)
+        revision = (await service.registry.get_revisions("PLAN"))[0]
+
+        async def report(done: float, total: float | None, message: str | None) -> None:
+            if message and message.startswith("waiting"):
+                told.append(message)
+                service.jobs.queue_revision(revision)
+                held.set()
+
+        held = anyio.Event()
+
+        async def hold() -> None:
+            async with service.ingestion.progress.enclose_ingestion(revision_id):
+                begun.set()
+                await held.wait()
+
+        begun = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(hold)
+            await begun.wait()
+            waiting = UnfinishedRevisions(service, report)
+            finished = await waiting.finish_revision("PLAN", revision_id, spool, ".pdf")
+
+        assert told
+        assert finished.chunks_created > 0
+        assert (await service.registry.get_revisions("PLAN"))[0].status == "active"
 
 
 @requirement("policy:rest")

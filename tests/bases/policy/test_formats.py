@@ -253,7 +253,7 @@ async def test_a_policy_is_not_deleted_while_one_of_its_revisions_is_ingested(
     async with open_library(tmp_path / "policy", **PLAIN) as library:
         await library.add("PLAN")
         revision_id = await library.revise("PLAN", "One", "2020-01-01", content=plain("Homes."))
-        async with library.service.ingestion._progress.enclose_ingestion(revision_id):
+        async with library.service.ingestion.progress.enclose_ingestion(revision_id):
             with pytest.raises(RevisionBusy, match="wait until that has ended"):
                 await library.admin.delete_policy("PLAN")
         with pytest.raises(PolicyNotFound):

@@ -574,9 +574,10 @@ async def test_while_a_successor_is_processing_the_chunks_of_the_old_one_stay_op
     hits = await search(empty, effective_date="2025-01-01")
     assert {hit.revision_id for hit in hits.results} == {OLD}
     assert {hit.effective_to for hit in hits.results} == {None}
-    assert not (
-        await PolicyDoctor(empty.service, is_repairing=False).diagnose_policies()
-    ).complaints
+    diagnosis = await PolicyDoctor(empty.service, is_repairing=False).diagnose_policies()
+    assert [(one.subject, one.problem) for one in diagnosis.complaints] == [
+        (NEW, "it is processing, but no process is reading its file")
+    ]
 
 
 @requirement("policy:FR-007:auto")

@@ -128,6 +128,9 @@ class ImportReport(Answer):
 
     policies_added: list[str]
     revisions_added: list[str]
+    taken_up_again: list[str] = Field(
+        default=[], description="What an earlier import had begun and this one finished."
+    )
     already_there: list[str]
     failed: list[str] = Field(description="What could not be added, and why.")
 

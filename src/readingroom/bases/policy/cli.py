@@ -12,6 +12,7 @@ from readingroom.bases.policy import SPEC
 from readingroom.bases.policy.admin.import_list import prepare_import
 from readingroom.bases.policy.admin.printing import (
     format_filled_fields,
+    format_import_summary,
     format_listed_section,
     format_search_answer,
     format_section_change,
@@ -459,8 +460,8 @@ def reindex(source: str, revision_id: str, settings: RoomSettings, as_json: bool
 def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
     """Add policies and revisions in bulk from a JSON FILE; what is there already is left alone.
 
-    A revision that failed before is tried again with the file named now. Ends with 1 when one
-    failed.
+    A revision that was cut off is finished, one that failed before is tried again with the file
+    named now. Ends with 1 when one failed.
 
     \b
       {"policies": [{"source": "NPPF", "title": "…", "category": "national_policy",
@@ -473,11 +474,7 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
         imported_policies, failure_messages = prepare_import(file, settings)
         import_report = run_command(ImportPolicies(policies=imported_policies), SPEC, settings)
     import_report["failed"] += failure_messages
-    summary_line = (
-        f"Added {len(import_report['policies_added'])} policies and "
-        f"{len(import_report['revisions_added'])} revisions; "
-        f"{len(import_report['already_there'])} were there already."
-    )
+    summary_line = format_import_summary(import_report)
     output_lines = [summary_line, *(f"Failed: {failure}" for failure in import_report["failed"])]
     print_result(as_json, import_report, "\n".join(output_lines))
     sys.exit(1 if import_report["failed"] else 0)

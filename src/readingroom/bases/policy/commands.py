@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from readingroom.bases.policy.admin.bulk import BulkImport
 from readingroom.bases.policy.admin.service import PolicyAdmin
+from readingroom.bases.policy.admin.unfinished import UnfinishedRevisions
 from readingroom.bases.policy.admin_models import (
     EffectivePolicies,
     ImportedPolicy,
@@ -82,7 +83,7 @@ class ChangePolicy(_PolicyCommand):
 
 
 class RevisePolicy(_PolicyCommand):
-    """Add a revision and wait until it can be searched."""
+    """Add a revision, or take up the same one that was cut off, and wait for it."""
 
     name: ClassVar[str] = "policy.revise"
     source: SourceSlug
@@ -94,6 +95,14 @@ class RevisePolicy(_PolicyCommand):
         self, policy_service: PolicyService, report_progress: ReportProgress
     ) -> IngestedRevision:
         async with open_handed_over_file(policy_service.folder, self.file) as spool_path:
+            unfinished = UnfinishedRevisions(policy_service, report_progress)
+            cut_off_revision = await unfinished.find_revision(
+                self.source, self.revision, spool_path
+            )
+            if cut_off_revision:
+                return await unfinished.finish_revision(
+                    self.source, cut_off_revision.revision_id, spool_path, self.extension
+                )
             return await PolicyAdmin(policy_service).revise_policy(
                 self.source, self.revision, spool_path, report_progress, self.extension
             )

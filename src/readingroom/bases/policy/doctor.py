@@ -130,6 +130,13 @@ class PolicyDoctor:
                 "mark it as failed, so that it can be deleted or uploaded again",
                 partial(ingestion.mark_failed, revision, "its file is missing"),
             )
+        elif is_processing and await self._is_left_unfinished(revision):
+            yield RepairableFinding(
+                revision.revision_id,
+                "it is processing, but no process is reading its file",
+                "run the same `policy import` or `policy revise` again, or start a server; one "
+                "that runs already comes to it in its turn",
+            )
         last_day = timeline.find_last_day(revision, checked_revision.revisions)
         registry_metadata = build_registry_metadata(checked_revision.policy, revision, last_day)
         outdated_chunk_count = sum(
@@ -145,6 +152,20 @@ class PolicyDoctor:
                     self._service.store.update_metadata, checked_revision.policy, revision, last_day
                 ),
             )
+
+    async def _is_left_unfinished(self, revision: Revision) -> bool:
+        """Return whether nobody ingests it, now or soon; looks again, it may have ended by now."""
+        policy_service = self._service
+        if policy_service.jobs.has_queued(
+            revision.revision_id
+        ) or await policy_service.ingestion.progress.is_being_ingested(revision.revision_id):
+            return False
+        revisions = await policy_service.registry.get_revisions(revision.source)
+        return any(
+            registered_revision.revision_id == revision.revision_id
+            and registered_revision.status == RevisionStatus.PROCESSING
+            for registered_revision in revisions
+        )
 
     async def _has_wrong_chunk_count(self, revision: Revision) -> bool:
         """Compare again: an ingestion may have ended between the reads of the two stores."""

@@ -1,9 +1,11 @@
 """Bulk import of policies and revisions from a list.
 
-What is there is left alone, what failed before is tried again, and a bad file stops no other.
+What is there is left alone, what was cut off is finished, what failed before is tried again, and a
+bad file stops no other.
 """
 
 from readingroom.bases.policy.admin.service import PolicyAdmin
+from readingroom.bases.policy.admin.unfinished import UnfinishedRevisions
 from readingroom.bases.policy.admin_models import ImportedPolicy, ImportedRevision, ImportReport
 from readingroom.bases.policy.errors import PolicyExists
 from readingroom.bases.policy.registry.records import RevisionStatus
@@ -19,9 +21,11 @@ class BulkImport:
     def __init__(self, policy_service: PolicyService, report_progress: ReportProgress) -> None:
         self._policy_folder = policy_service.folder
         self._admin = PolicyAdmin(policy_service)
+        self._unfinished = UnfinishedRevisions(policy_service, report_progress)
         self._report_progress = report_progress
         self._added_slugs: list[str] = []
         self._added_revision_labels: list[str] = []
+        self._labels_taken_up_again: list[str] = []
         self._names_already_there: list[str] = []
         self._failure_messages: list[str] = []
 
@@ -37,6 +41,7 @@ class BulkImport:
         return ImportReport(
             policies_added=self._added_slugs,
             revisions_added=self._added_revision_labels,
+            taken_up_again=self._labels_taken_up_again,
             already_there=self._names_already_there,
             failed=self._failure_messages,
         )
@@ -51,10 +56,8 @@ class BulkImport:
     async def _add_revision(self, policy_slug: str, imported_revision: ImportedRevision) -> None:
         revision_label = f"{policy_slug} {imported_revision.revision.version_label}"
         try:
-            was_ingested = await self._ingest_revision_if_missing(policy_slug, imported_revision)
-            (self._added_revision_labels if was_ingested else self._names_already_there).append(
-                revision_label
-            )
+            report_list = await self._ingest_revision_if_missing(policy_slug, imported_revision)
+            report_list.append(revision_label)
         except KnowledgeError as error:
             if error.http_status >= 500:  # our own failure, so the next one would fail as well
                 raise
@@ -62,8 +65,11 @@ class BulkImport:
 
     async def _ingest_revision_if_missing(
         self, policy_slug: str, imported_revision: ImportedRevision
-    ) -> bool:
-        """Ingest a revision; return False if one with the same first day is there already."""
+    ) -> list[str]:
+        """Ingest a revision unless one with its first day is there; return the list it is told in.
+
+        One that is still `processing` is finished with the file it has.
+        """
         revisions = (await self._admin.get_policy(policy_slug)).revisions
         revisions_by_first_day = {revision.effective_from: revision for revision in revisions}
         # By day, not by label: labels are typed by people, and days cannot overlap.
@@ -92,6 +98,14 @@ class BulkImport:
                     ),
                     imported_revision.extension,
                 )
+            elif existing_revision.status == RevisionStatus.PROCESSING:
+                await self._unfinished.finish_revision(
+                    policy_slug,
+                    existing_revision.revision_id,
+                    handed_over_file_path,
+                    imported_revision.extension,
+                )
+                return self._labels_taken_up_again
             else:
-                return False
-        return True
+                return self._names_already_there
+        return self._added_revision_labels

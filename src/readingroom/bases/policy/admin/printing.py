@@ -36,6 +36,17 @@ def format_section_change(section_change: dict[str, Any]) -> str:
     return f"{section_name}: {section_change['kind']}\n  {marked_text}".rstrip()
 
 
+def format_import_summary(import_report: Mapping[str, Any]) -> str:
+    """Return how many policies and revisions an import added, took up again and found there."""
+    taken_up_count = len(import_report["taken_up_again"])
+    return (
+        f"Added {len(import_report['policies_added'])} policies and "
+        f"{len(import_report['revisions_added'])} revisions; "
+        + (f"{taken_up_count} taken up again; " if taken_up_count else "")
+        + f"{len(import_report['already_there'])} were there already."
+    )
+
+
 def format_filled_fields(policy_fields: Mapping[str, Any], field_names: Iterable[str]) -> list[str]:
     """Return a line for each of these fields that is not empty: `  local authority: Fenland`."""
     return [

@@ -57,7 +57,7 @@ class Ingestion:
         self._registry, self._store, self._context = policy_registry, policy_store, ingest_context
         database, on_step = ingest_context.database, ingest_context.on_step
         self._change_coordinator = make_change_coordinator("policy", base_folder, database, on_step)
-        self._progress = IngestionProgress(database)
+        self.progress = IngestionProgress(database)
 
     # --- changes ---
 
@@ -137,7 +137,7 @@ class Ingestion:
             RevisionBusy: the revision is being ingested already.
             NoContent: no text was found in the file; the revision is marked as failed.
         """
-        async with self._progress.enclose_ingestion(revision.revision_id):
+        async with self.progress.enclose_ingestion(revision.revision_id):
             try:
                 # Reading takes minutes, so it runs outside of the lock; others change meanwhile.
                 document, embedded_chunks = await self._read_and_embed(
@@ -176,7 +176,7 @@ class Ingestion:
             RevisionBusy: it is being ingested.
             SoleRevision: it is the only active one of its policy.
         """
-        idle_claim = self._progress.claim_idle_revisions([revision_id])
+        idle_claim = self.progress.claim_idle_revisions([revision_id])
         async with idle_claim, self._change_coordinator.begin_change(policy_slug):
             chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
             intent_fields = {"source": policy_slug, "revision_id": revision_id}
@@ -205,7 +205,7 @@ class Ingestion:
             chunk_count = sum(revision.chunk_count for revision in revisions)
             intent_fields = {"source": policy_slug, "revision_ids": revision_ids}
             async with (
-                self._progress.claim_idle_revisions(revision_ids),
+                self.progress.claim_idle_revisions(revision_ids),
                 self._change_coordinator.record_intent("delete_policy", **intent_fields),
             ):
                 await self._registry.delete_policy(policy_slug)
@@ -250,7 +250,7 @@ class Ingestion:
         """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
         async with AsyncExitStack() as claim_stack:
             for failed_id in failed_ids:
-                await claim_stack.enter_async_context(self._progress.enclose_ingestion(failed_id))
+                await claim_stack.enter_async_context(self.progress.enclose_ingestion(failed_id))
             intent_body |= {"source": policy_slug, "replaced_ids": failed_ids}
             async with self._change_coordinator.record_intent(intent_kind, **intent_body):
                 yield
@@ -298,7 +298,7 @@ class Ingestion:
 
     def find_progress(self, revision_id: str) -> Progress | None:
         """Return how far an ingestion that is running now has come, else None."""
-        return self._progress.find_progress(revision_id)
+        return self.progress.find_progress(revision_id)
 
     async def locate_file(self, revision: Revision) -> Path:
         """Return where our copy of a revision's file can be read now."""
@@ -375,10 +375,10 @@ class Ingestion:
     ) -> tuple[Document, EmbeddedChunks]:
         async def report_reading(done: float, total: float | None, message: str | None) -> None:
             done_percent = 40 * done / total if total else 0
-            self._progress.set_progress(revision.revision_id, "extracting", done_percent, 0)
+            self.progress.set_progress(revision.revision_id, "extracting", done_percent, 0)
             await report_progress(done, total, message)
 
-        self._progress.set_progress(revision.revision_id, "extracting", 0, 0)
+        self.progress.set_progress(revision.revision_id, "extracting", 0, 0)
         check_revision_file_name(private_copy.file_name)
         pipeline = self._context.pipeline
         document = await pipeline.read_document(private_copy, report_reading, find_sections=True)
@@ -391,7 +391,7 @@ class Ingestion:
     ) -> EmbeddedChunks:
         async def report_embedding(done: float, total: float | None, message: str | None) -> None:
             done_percent = 40 + 55 * done / total if total else 40
-            self._progress.set_progress(revision.revision_id, "embedding", done_percent, int(done))
+            self.progress.set_progress(revision.revision_id, "embedding", done_percent, int(done))
             await report_progress(done, total, message)
 
         policy = await self._registry.get_policy(revision.source)
@@ -426,7 +426,7 @@ class Ingestion:
         last_day = timeline.find_last_day(registered_revision, revisions)
         chunks = build_chunks(document, embedded_chunks, policy, registered_revision, last_day)
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
-        self._progress.set_progress(revision_id, "storing", 95, len(chunks))
+        self.progress.set_progress(revision_id, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.
         spool_path = await anyio.to_thread.run_sync(self.files.copy_to_spool, private_copy)
         async with self._change_coordinator.record_intent(
@@ -449,7 +449,7 @@ class Ingestion:
                 lambda revisions: timeline.activate_revision(revisions, revision_id, ingest_fields),
             )
             # It is found by searches from now on, whatever the remaining steps take.
-            self._progress.set_progress(revision_id, "complete", 100, len(chunks))
+            self.progress.set_progress(revision_id, "complete", 100, len(chunks))
             self._change_coordinator.on_step("ingest:registry")
             await self._update_metadata(policy_slug)
             self._change_coordinator.on_step("ingest:dates")

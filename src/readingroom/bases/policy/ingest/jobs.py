@@ -15,6 +15,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.ids import current_caller_id
 from readingroom.core.progress import no_progress
 from readingroom.core.work_slots import TurnQueue
+from readingroom.protocol.command import is_opened_for_command
 from readingroom.storage.errors import RegistryUnavailable
 
 logger = logging.getLogger(__name__)
@@ -42,14 +43,23 @@ class IngestionQueue:
 
     @asynccontextmanager
     async def run_worker(self) -> AsyncIterator[None]:
-        """Finish what an earlier process began, then work on jobs until the exit."""
+        """Finish what an earlier process began, then work on jobs until the exit.
+
+        Opened for one command, this leaves revisions that are `processing` to the command: what it
+        began on them would be thrown away at the exit.
+        """
+        is_for_command = is_opened_for_command.get()
         async with anyio.create_task_group() as task_group:
             try:
-                await self._queue_unfinished_revisions()
+                if is_for_command:
+                    await self._ingestion.finish_interrupted_changes(no_progress)
+                else:
+                    await self._queue_unfinished_revisions()
             except RegistryUnavailable as error:
                 logger.error("%s; trying again", error.message)
-                task_group.start_soon(self._retry_queueing)
-            if self._is_shared:
+                if not is_for_command:
+                    task_group.start_soon(self._retry_queueing)
+            if self._is_shared and not is_for_command:
                 task_group.start_soon(self._queue_abandoned_repeatedly)
             task_group.start_soon(self._run_jobs)
             yield
@@ -61,6 +71,10 @@ class IngestionQueue:
             self._queued_ids.add(revision.revision_id)
             self._queue.put_item(current_caller_id.get(), revision)
         return f"ingest:{revision.revision_id}"
+
+    def has_queued(self, revision_id: str) -> bool:
+        """Return whether this process will come to a revision, or is at it."""
+        return revision_id in self._queued_ids
 
     async def _queue_unfinished_revisions(self, skips_recent_revisions: bool = False) -> None:
         """Queue what waits; with `skips_recent`, not what its own process may be about to begin."""
@@ -96,7 +110,7 @@ class IngestionQueue:
         while True:
             revision = await self._queue.take_item()
             try:
-                if not self._is_shared or await self._is_unfinished(revision):
+                if await self._is_unfinished(revision):
                     await self._ingest_queued_revision(revision)
             except RevisionBusy:
                 # Whoever has it ends it, or fails and says so.
@@ -111,7 +125,7 @@ class IngestionQueue:
             self._queued_ids.discard(revision.revision_id)
 
     async def _is_unfinished(self, revision: Revision) -> bool:
-        """Return whether it still waits: another process may have ended it since it was queued."""
+        """Return whether it still waits: somebody else may have ended it since it was queued."""
         if revision.status != RevisionStatus.PROCESSING:
             return True  # somebody asked for it to be read again
         return any(

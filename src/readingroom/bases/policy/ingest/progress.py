@@ -43,6 +43,13 @@ class IngestionProgress:
         finally:
             del self._progress_by_revision[revision_id]
 
+    async def is_being_ingested(self, revision_id: str) -> bool:
+        """Return whether a process, this one or another, is ingesting a revision now."""
+        if revision_id in self._progress_by_revision:
+            return True
+        async with self._claim_revision(revision_id) as is_claimed:
+            return not is_claimed
+
     @asynccontextmanager
     async def claim_idle_revisions(self, revision_ids: Sequence[str]) -> AsyncIterator[None]:
         """Keep other processes from these revisions.
