@@ -90,6 +90,13 @@ def test_a_room_moves_to_a_database_and_its_backup_back_into_a_directory(
     assert run_json(elsewhere, "doctor", env=shared)["complaints"] == []
 
 
+def test_a_room_whose_folder_was_moved_migrates(data: Path, url: str, tmp_path: Path) -> None:
+    moved_data = data.rename(tmp_path / "moved")
+    for was_there in (False, True):
+        outcome = run_json(moved_data, "migrate", "--to", url)
+        assert {base["was_there"] for base in outcome["bases"].values()} == {was_there}
+
+
 @pytest.mark.data
 def test_official_federal_records_move_and_answer_alike(
     shared_data: Path, url: str, tmp_path: Path

@@ -28,6 +28,8 @@ from readingroom.storage.postgres.preflight import check_database
 
 _SAMPLE_QUESTION_COUNT = 5
 _WORKSPACE_FOLDER = ".migrating"
+# A room that was moved or copied names the folder it was in, and its copy the one it is in.
+_PATH_KEYS = frozenset({"file_path", "folder"})
 
 
 @click.command()
@@ -207,12 +209,14 @@ def _is_json_text(column_value: object) -> bool:
 
 
 def _sort_json_lists(json_value: Any) -> Any:
-    """Return JSON whose lists and keys are in one order."""
+    """Return JSON whose lists and keys are in one order, and paths without their folders."""
     if isinstance(json_value, list):
         return sorted(map(_sort_json_lists, json_value), key=repr)
     if isinstance(json_value, dict):
         return {
-            object_key: _sort_json_lists(json_value[object_key])
+            object_key: Path(json_value[object_key]).name
+            if object_key in _PATH_KEYS and isinstance(json_value[object_key], str)
+            else _sort_json_lists(json_value[object_key])
             for object_key in sorted(json_value)
         }
     return json_value
