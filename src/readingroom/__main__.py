@@ -1,4 +1,4 @@
-"""The program `readingroom`: heeds Ctrl-C first, then imports and runs the command line."""
+"""The program `readingroom`: handles Ctrl-C first, then imports and runs the command line."""
 
 import signal
 

@@ -10,7 +10,7 @@ import click
 
 from readingroom import __version__
 from readingroom.core.imports import import_reference
-from readingroom.interrupts import begin_command, tell_interruption, was_interrupted
+from readingroom.interrupts import begin_command, report_interruption, was_interrupted
 
 _COMMAND_NAMES = (
     "serve",
@@ -80,10 +80,10 @@ def _tell_end(error: BaseException) -> int:
     """Return the status of a command that raised; raise what is not for its reader."""
     # After an interrupt, whatever fails does so because something of it was broken off.
     if was_interrupted() or isinstance(error, _Interrupted | KeyboardInterrupt):
-        return tell_interruption()
+        return report_interruption()
     if isinstance(error, click.Abort):
         if isinstance(error.__cause__, KeyboardInterrupt):
-            return tell_interruption()
+            return report_interruption()
         click.echo("Nothing was changed.", err=True)  # a question was declined, or nobody answers
         return 1
     if isinstance(error, click.ClickException):

@@ -33,8 +33,8 @@ class _Interruption:
     def begin_command(self) -> None:
         """Forget what was before: tests run several commands in a process."""
         self.is_pressed = False
-        self.is_told = False
-        self.is_held_off = False
+        self.is_reported = False
+        self.is_deferred = False
         self.kept_sentence = NOTHING_CHANGED_SENTENCE
         self.cancel: Callable[[], object] | None = None
         self.ended_status: int | None = None
@@ -50,7 +50,7 @@ def run_program(run_command_line: Callable[[], object]) -> None:
     """
     exit_status: Any = 0
     try:
-        _heed_interrupts()
+        _install_handlers()
         try:
             run_command_line()
         except SystemExit as system_exit:
@@ -59,7 +59,7 @@ def run_program(run_command_line: Callable[[], object]) -> None:
     except BaseException:
         if not was_interrupted():
             raise
-        exit_status = tell_interruption()
+        exit_status = report_interruption()
     _interruption.ended_status = exit_status if isinstance(exit_status, int) else 1
     sys.exit(exit_status)
 
@@ -74,21 +74,21 @@ def was_interrupted() -> bool:
     return _interruption.is_pressed
 
 
-def tell_interruption() -> int:
+def report_interruption() -> int:
     """Print the line about the command that was interrupted, once; return the exit status."""
-    if not _interruption.is_told:
-        _interruption.is_held_off = True  # else another press could end us before, or tell it too
+    if not _interruption.is_reported:
+        _interruption.is_deferred = True  # else another press could end us before, or tell it too
         line_start = f"\n{_SHOW_CURSOR}" if sys.stderr.isatty() else ""
         sys.stderr.write(f"{line_start}Stopped. {_interruption.kept_sentence}.\n")
         sys.stderr.flush()
-        _interruption.is_told = True
-        _interruption.is_held_off = False
+        _interruption.is_reported = True
+        _interruption.is_deferred = False
     return INTERRUPTED_STATUS
 
 
 @contextmanager
 def keep_after_interrupt(kept_sentence: str | None) -> Iterator[None]:
-    """Have this sentence told of an interrupt inside: what is kept, and what to do next.
+    """Print this sentence for an interrupt inside: what is kept, and what to do next.
 
     It begins with a capital letter and has no full stop. None leaves the one outside.
     """
@@ -99,19 +99,19 @@ def keep_after_interrupt(kept_sentence: str | None) -> Iterator[None]:
 
 
 def change_kept_sentence(kept_sentence: str) -> None:
-    """Have another sentence told from here to the end of the enclosing `keep_after_interrupt`."""
+    """Print another sentence for an interrupt from here to the end of the enclosing `keep_after_interrupt`."""
     _interruption.kept_sentence = kept_sentence
 
 
 @contextmanager
-def hold_off_interrupts() -> Iterator[None]:
+def defer_interrupts() -> Iterator[None]:
     """Let a short step end that is not to be left half done; Ctrl-C is heeded after it."""
-    _interruption.is_held_off = True
+    _interruption.is_deferred = True
     was_pressed_before = _interruption.is_pressed
     try:
         yield
     finally:
-        _interruption.is_held_off = False
+        _interruption.is_deferred = False
     if _interruption.is_pressed and not was_pressed_before:
         raise KeyboardInterrupt
 
@@ -139,7 +139,7 @@ def cancel_on_interrupt(cancel: Callable[[], object]) -> Iterator[None]:
         _interruption.cancel = None
 
 
-def _heed_interrupts() -> None:
+def _install_handlers() -> None:
     """Handle SIGINT here from now on, unless whoever started this process has it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _handle_interrupt)
@@ -153,11 +153,11 @@ def _heed_interrupts() -> None:
 def _handle_interrupt(signal_number: int, frame: FrameType | None) -> None:
     if _interruption.ended_status is not None:  # only the interpreter is left to end
         os._exit(_interruption.ended_status)
-    if (_interruption.is_pressed and not _interruption.is_held_off) or _interruption.is_told:
-        os._exit(tell_interruption())
+    if (_interruption.is_pressed and not _interruption.is_deferred) or _interruption.is_reported:
+        os._exit(report_interruption())
     _interruption.is_pressed = True
     _silence_others()
-    if _interruption.is_held_off:
+    if _interruption.is_deferred:
         return
     if _interruption.cancel is None:
         raise KeyboardInterrupt
@@ -168,7 +168,7 @@ def _end_process() -> None:
     """Keep the exit status: the interpreter would change it after an interrupt, or at another."""
     # It forgets our handler before it ends, but not that a signal is ignored.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if _interruption.is_told:
+    if _interruption.is_reported:
         with suppress(OSError, ValueError):
             sys.stdout.flush()
         # Not left to the interpreter: it kills itself with SIGINT if a `KeyboardInterrupt` has left
@@ -188,7 +188,7 @@ def _handle_unraisable(unraisable: Any) -> None:
     """Send an interrupt again that came where no exception can be raised, as in a destructor."""
     if not was_interrupted():
         sys.__unraisablehook__(unraisable)
-    elif issubclass(unraisable.exc_type, KeyboardInterrupt) and not _interruption.is_told:
+    elif issubclass(unraisable.exc_type, KeyboardInterrupt) and not _interruption.is_reported:
         _interruption.is_pressed = False
         # Not from here: it would be raised where we are, and be lost again.
         redelivery = threading.Timer(_REDELIVERY_SECONDS, os.kill, (os.getpid(), signal.SIGINT))

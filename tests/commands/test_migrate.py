@@ -1,7 +1,7 @@
 """A room moves from one engine to the other and back, and answers alike."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,8 @@ from tests.support.federal.base import load_files, write_world
 from tests.support.kit import run
 from tests.support.model import link_model
 from tests.support.policy.base import PLAIN, open_library, plain
-from tests.support.postgres import PostgresServer, make_database
 
 pytestmark = [pytest.mark.slow, pytest.mark.full]
-
-
-@pytest.fixture
-def url(postgres: PostgresServer) -> Iterator[str]:
-    with make_database(postgres) as url:
-        yield url
 
 
 @pytest.fixture

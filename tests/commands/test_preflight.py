@@ -1,20 +1,13 @@
 """`migrate` and `restore` look at where from and where to before they do anything else."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.federal.base import load_files, write_world
 from tests.support.kit import invoke
-from tests.support.postgres import PostgresServer, make_database
+from tests.support.postgres import PostgresServer
 from tests.support.processes import find_free_port
-
-
-@pytest.fixture
-def url(postgres: PostgresServer) -> Iterator[str]:
-    with make_database(postgres) as url:
-        yield url
 
 
 @pytest.fixture

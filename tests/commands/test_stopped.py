@@ -1,6 +1,5 @@
 """Commands that take long say, when they are stopped or lose their database, what to do next."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,16 +9,9 @@ from readingroom.bases.federal.store import SharedRecords, prepare_records
 from readingroom.storage.errors import DatabaseUnreachable
 from tests.support.federal.base import load_files, write_world
 from tests.support.kit import invoke
-from tests.support.postgres import PostgresServer, make_database
 
 AGAIN = "run the same command again"
 NO_ANSWER = "the connection is closed; try again when the database answers"
-
-
-@pytest.fixture
-def url(postgres: PostgresServer) -> Iterator[str]:
-    with make_database(postgres) as url:
-        yield url
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from readingroom import __version__
 from readingroom.bases import BASES
 from readingroom.console.options import (
     add_common_options,
+    explain_interrupt,
     make_tenths_printer,
     print_result,
     run_command,
-    tell_what_is_kept,
 )
 from readingroom.core import clock
 from readingroom.core.settings import SAMPLE_MARK_FILE_NAME, RoomSettings
@@ -55,7 +55,7 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
             f"There is no folder {file.parent} to write the backup to: make it first"
         )
     with (
-        tell_what_is_kept(f"Nothing was written to {file}: run the same command again"),
+        explain_interrupt(f"Nothing was written to {file}: run the same command again"),
         _open_backup_workspace(file.parent) as copies_folder,
     ):
         backup_manifest = _copy_all_stores(settings, copies_folder)

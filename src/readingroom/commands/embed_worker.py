@@ -8,9 +8,9 @@ from pydantic import SecretStr
 from readingroom.bases import BASES, open_bases
 from readingroom.console.options import (
     add_embedding_options,
+    explain_interrupt,
     print_result,
     print_text,
-    tell_what_is_kept,
 )
 from readingroom.core import clock
 from readingroom.core.settings import RoomSettings, reveal_secret
@@ -103,7 +103,7 @@ def embed_worker(
     embedding_worker = EmbeddingWorker(
         embedding_work, get_shared_embedder(settings), progress_printer, batch_passages
     )
-    with tell_what_is_kept(
+    with explain_interrupt(
         "Vectors that were stored are kept, and another worker gets what this one had: run the "
         "same command again to go on"
     ):

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from readingroom.bases import BASES
 from readingroom.commands.backup import load_backup_handlers, run_base_command
 from readingroom.commands.errors import CopyDiffers
-from readingroom.console.options import add_common_options, print_result, tell_what_is_kept
+from readingroom.console.options import add_common_options, explain_interrupt, print_result
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.progress import no_progress_sync
 from readingroom.core.settings import RoomSettings
@@ -51,7 +51,7 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
     target_settings = settings.model_copy(update={"database_url": SecretStr(url)})
     check_database(target_settings)
     _check_data_to_migrate(settings)
-    with tell_what_is_kept(
+    with explain_interrupt(
         "Bases that were copied are in the database whole, and nothing was taken from the data "
         "directory: run the same command again, which leaves out what is there"
     ):

@@ -18,9 +18,9 @@ from readingroom.commands.backup import (
 )
 from readingroom.console.options import (
     add_common_options,
+    explain_interrupt,
     make_tenths_printer,
     print_result,
-    tell_what_is_kept,
 )
 from readingroom.core import clock
 from readingroom.core.settings import (
@@ -29,7 +29,7 @@ from readingroom.core.settings import (
     SAMPLE_MARK_FILE_NAME,
     RoomSettings,
 )
-from readingroom.interrupts import change_kept_sentence, hold_off_interrupts
+from readingroom.interrupts import change_kept_sentence, defer_interrupts
 from readingroom.protocol.backup import BaseBackup
 from readingroom.storage.archive import Manifest, unpack_archive
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty, StorageFailed
@@ -72,7 +72,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     staging_folder = data_directory / STAGING_FOLDER_NAME
     kept_sentence = _IN_DATABASE_SENTENCE if settings.database_url else _UNCHANGED_SENTENCE
     with (
-        tell_what_is_kept(kept_sentence),
+        explain_interrupt(kept_sentence),
         _lock_all_bases(backup_handler_by_base, data_directory),
     ):
         # What a restore that was killed has left.
@@ -92,7 +92,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
                 backup_manifest, backup_handler_by_base, settings, force
             )
             _move_keys_to_database(settings, staging_folder)
-            with hold_off_interrupts():
+            with defer_interrupts():
                 _move_restored_files(staging_folder, data_directory)
                 change_kept_sentence(_RESTORED_SENTENCE)
         finally:

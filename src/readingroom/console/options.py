@@ -265,7 +265,7 @@ async def print_progress(
 
 
 @contextmanager
-def tell_what_is_kept(kept_sentence: str) -> Iterator[None]:
+def explain_interrupt(kept_sentence: str) -> Iterator[None]:
     """Say what is kept of a command, and what to do next, when it is stopped or its store fails.
 
     The sentence begins with a capital letter and has no full stop.

@@ -51,7 +51,8 @@ async def restore_backup(
 ) -> BackupCounts:
     """Fill an empty base from what `write_backup` wrote.
 
-    `final_folder` is where the base's folder will be in the end; until then it is filled elsewhere.
+    `final_base_folder` is where the base's folder will be in the end; until then it is filled
+    elsewhere.
 
     Raises:
         BackupUnusable: the files cannot be read, or are not such as `write_backup` writes.

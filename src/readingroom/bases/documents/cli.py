@@ -36,10 +36,10 @@ from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
     build_model,
+    explain_interrupt,
     print_result,
     run_command,
     show_progress_bar,
-    tell_what_is_kept,
 )
 from readingroom.core.modes import Mode
 from readingroom.core.settings import RoomSettings
@@ -103,7 +103,7 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
     ingest_command = build_model(IngestFiles, files=[], **values)
     with ExitStack() as command_stack:
         command_stack.enter_context(
-            tell_what_is_kept(
+            explain_interrupt(
                 "Documents that were in are kept: run the same command again to go on with the "
                 "others"
             )

@@ -24,10 +24,10 @@ from readingroom.console.layout import format_table
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
+    explain_interrupt,
     make_tenths_printer,
     print_result,
     show_progress_bar,
-    tell_what_is_kept,
 )
 from readingroom.core.dates import parse_day
 from readingroom.core.settings import RoomSettings
@@ -80,7 +80,7 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
     only_source, file_paths = _split_source_and_files(paths)
     records_place = _prepare_records(settings)
     with (
-        tell_what_is_kept(_FILES_KEPT_SENTENCE),
+        explain_interrupt(_FILES_KEPT_SENTENCE),
         show_progress_bar("Loading", as_json) as report_progress,
     ):
         load_summary = loading.load(records_place, file_paths, only_source, report_progress)
@@ -107,7 +107,7 @@ def update(
     only_source, file_paths = _split_source_and_files(paths)
     records_place = _prepare_records(settings)
     with (
-        tell_what_is_kept(_FILES_KEPT_SENTENCE),
+        explain_interrupt(_FILES_KEPT_SENTENCE),
         show_progress_bar("Updating", as_json) as report_progress,
     ):
         update_summary = loading.update(
@@ -184,7 +184,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
     )
     since_day = parse_day(since) if since else None
     with (
-        tell_what_is_kept(
+        explain_interrupt(
             "What was fetched is kept, and so are files that were in: run the same command again "
             "to go on"
         ),
@@ -229,7 +229,7 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
 
     federal_place = _prepare_records(settings)
     with (
-        tell_what_is_kept("What is embedded stays: `readingroom federal embed` goes on"),
+        explain_interrupt("What is embedded stays: `readingroom federal embed` goes on"),
         store.translate_errors(federal_place),
         closing(store.connect(federal_place, writing=True)) as db,
         show_progress_bar("Embedding", as_json or not sys.stderr.isatty()) as report_progress,

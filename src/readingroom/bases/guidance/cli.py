@@ -17,9 +17,9 @@ from readingroom.console.layout import make_bold
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
+    explain_interrupt,
     print_progress,
     print_result,
-    tell_what_is_kept,
 )
 from readingroom.console.sample import open_sample_settings
 from readingroom.core import clock
@@ -100,7 +100,7 @@ def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
     interrupted goes on where it stopped. Running servers use the copy at once.
     """
     with (
-        tell_what_is_kept("Pages that were fetched are kept: run the same command again to go on"),
+        explain_interrupt("Pages that were fetched are kept: run the same command again to go on"),
         open_sample_settings(settings, [SPEC]) as chosen_settings,
     ):
         sync_summary = run_async(synchronize_library, chosen_settings, check_all, print_progress)

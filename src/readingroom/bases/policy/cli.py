@@ -55,9 +55,9 @@ from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
     build_model,
+    explain_interrupt,
     print_result,
     run_command,
-    tell_what_is_kept,
 )
 from readingroom.core.dates import parse_day
 from readingroom.core.modes import Mode
@@ -470,7 +470,7 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
     Paths are relative to FILE.
     """
-    with tell_what_is_kept("What was in is kept: run the same command again to go on"):
+    with explain_interrupt("What was in is kept: run the same command again to go on"):
         imported_policies, failure_messages = prepare_import(file, settings)
         import_report = run_command(ImportPolicies(policies=imported_policies), SPEC, settings)
     import_report["failed"] += failure_messages
