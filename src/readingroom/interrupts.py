@@ -99,7 +99,7 @@ def keep_after_interrupt(kept_sentence: str | None) -> Iterator[None]:
 
 
 def change_kept_sentence(kept_sentence: str) -> None:
-    """Print another sentence for an interrupt from here to the end of the enclosing `keep_after_interrupt`."""
+    """Print another sentence from here to the end of the enclosing `keep_after_interrupt`."""
     _interruption.kept_sentence = kept_sentence
 
 

@@ -99,7 +99,7 @@ def test_a_load_is_interrupted_at_many_moments(
     assert ended.returncode == 0 and ", 0 failed;" in ended.stdout, ended.stdout + ended.stderr
 
 
-# Failed once of four runs beside other tests; why is not known yet, see the closing note.
+# Failed once of four runs beside other tests, and it is not known yet why.
 @pytest.mark.full
 def test_other_commands_are_interrupted_while_they_start(url: str, tmp_path: Path) -> None:
     (tmp_path / "policies.json").write_text('{"policies": []}')
