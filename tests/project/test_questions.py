@@ -94,6 +94,7 @@ QUOTAS: dict[str, dict[str, int]] = {
     "desk_sixth": DESK_QUOTAS,
     "plans_sixth": {"answerable": 72, "policy": 72},
     "federal_sixth": {"answerable": 66, "federal": 66},
+    "plans_seventh": {"answerable": 80, "policy": 80},
 }
 STATEMENTS = {
     "federal_fresh": 20,

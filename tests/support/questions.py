@@ -44,6 +44,7 @@ SHARED_TEST_SETS = (
     "federal_fifth",
     "plans_sixth",
     "federal_sixth",
+    "plans_seventh",
 )
 """Sets on the shared data that have no tuning half."""
 TEST_SETS = (*SAMPLE_TEST_SETS, *SHARED_TEST_SETS)
