@@ -95,6 +95,7 @@ QUOTAS: dict[str, dict[str, int]] = {
     "plans_sixth": {"answerable": 72, "policy": 72},
     "federal_sixth": {"answerable": 66, "federal": 66},
     "plans_seventh": {"answerable": 80, "policy": 80},
+    "federal_seventh": {"answerable": 72, "federal": 72},
 }
 STATEMENTS = {
     "federal_fresh": 20,
@@ -102,6 +103,7 @@ STATEMENTS = {
     "federal_fourth": 23,
     "federal_fifth": 23,
     "federal_sixth": 23,
+    "federal_seventh": 24,
 }
 """The least number of questions that a statement of administration policy answers, by set."""
 NAMED_REFERENCES_IN_PLANS = 25

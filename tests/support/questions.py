@@ -45,6 +45,7 @@ SHARED_TEST_SETS = (
     "plans_sixth",
     "federal_sixth",
     "plans_seventh",
+    "federal_seventh",
 )
 """Sets on the shared data that have no tuning half."""
 TEST_SETS = (*SAMPLE_TEST_SETS, *SHARED_TEST_SETS)
