@@ -335,16 +335,16 @@ def _check_body_length(
     response: httpx2.Response, partial_path: Path, partial_byte_count: int
 ) -> None:
     # Of a 206, Content-Length counts the rest alone; the whole length is in Content-Range.
-    stated_byte_count = response.headers.get("content-range", "").rpartition("/")[2]
-    if not stated_byte_count.isdecimal():
-        stated_byte_count = response.headers.get("content-length", "")
-    if not stated_byte_count.isdecimal() or int(stated_byte_count) == partial_byte_count:
+    stated_byte_count_text = response.headers.get("content-range", "").rpartition("/")[2]
+    if not stated_byte_count_text.isdecimal():
+        stated_byte_count_text = response.headers.get("content-length", "")
+    if not stated_byte_count_text.isdecimal() or int(stated_byte_count_text) == partial_byte_count:
         return
     # Too long cannot be mended by appending, so the next attempt starts anew.
-    if partial_byte_count > int(stated_byte_count):
+    if partial_byte_count > int(stated_byte_count_text):
         partial_path.unlink(missing_ok=True)
     raise TransientError(
-        f"{response.url} broke off at {partial_byte_count} of {stated_byte_count} bytes"
+        f"{response.url} broke off at {partial_byte_count} of {stated_byte_count_text} bytes"
     )
 
 

@@ -176,11 +176,11 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
     """
 
     host_addresses = Hosts(
-        govinfo=settings.govinfo_url,
-        federal_register=settings.federal_register_url,
-        legislators=settings.legislators_url,
-        house_clerk=settings.house_clerk_url,
-        senate=settings.senate_url,
+        govinfo_url=settings.govinfo_url,
+        federal_register_url=settings.federal_register_url,
+        legislators_url=settings.legislators_url,
+        house_clerk_url=settings.house_clerk_url,
+        senate_url=settings.senate_url,
     )
     since_day = parse_day(since) if since else None
     with (

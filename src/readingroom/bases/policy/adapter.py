@@ -64,7 +64,7 @@ def _make_search_arguments(
 class PolicyAdapter(SearchAdapter):
     """Policies as they were in force on a day."""
 
-    base: ClassVar[str] = "policy"
+    base_name: ClassVar[str] = "policy"
     question_words_package: ClassVar[str] = __package__
     role = "policy"
     id_forms = ("policy: (policy:NPPF@rev_NPPF_2024_12#Para 116)",)
@@ -164,12 +164,12 @@ class PolicyAdapter(SearchAdapter):
                 passage.id, passage.citation, passage.text, section_fields, offset
             )
         policy_slug, revision_id, section_ref = section_id_parts
-        section_text = await self._service.get_section(
+        section_answer = await self._service.get_section(
             GetPolicySection(source=policy_slug, section_ref=section_ref, revision_id=revision_id)
         )
-        section_fields = section_text.model_dump(mode="json", exclude={"text", "status", "id"})
+        section_fields = section_answer.model_dump(mode="json", exclude={"text", "status", "id"})
         return self._make_section_record(
-            section_text.id, section_text.citation, section_text.text, section_fields, offset
+            section_answer.id, section_answer.citation, section_answer.text, section_fields, offset
         )
 
     async def list_resources(self) -> list[ListedResource]:
@@ -246,7 +246,7 @@ class PolicyAdapter(SearchAdapter):
         text_offset: int,
     ) -> DeskRecord:
         return make_desk_record(
-            self.base,
+            self.base_name,
             section_id,
             title=citation,
             text=section_text,
@@ -269,7 +269,7 @@ class PolicyAdapter(SearchAdapter):
             score=hit.score,
             published_at=hit.effective_from.isoformat(),
             citation=Citation(citation_string=hit.citation, url=url),
-            base=self.base,
+            base=self.base_name,
             parts=hit.parts,
             exact_reference=hit.exact_reference,
             in_force=InForce.model_validate(hit, from_attributes=True),

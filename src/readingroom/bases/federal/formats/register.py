@@ -393,7 +393,7 @@ def _build_document(document_fields: dict[str, Any], file_stamp: FileStamp) -> P
             document_fields["abstract"] or "",
             document_fields["action"] or "",
         ),
-        facets=values_by_facet
+        values_by_facet=values_by_facet
         | {"topic": document_fields.get("topics", []), "rin": document_fields["rins"]},
         text=text_version if document_text else None,
         links=list(_find_document_links(document_fields)),

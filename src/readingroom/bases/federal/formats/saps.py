@@ -219,7 +219,7 @@ def _build_statement(
             f"White House position: {statement_title}\nStatement of Administration Policy",
             action="rescinded" if statement_record.rescinded else "",
         ),
-        facets={
+        values_by_facet={
             "congress": [str(congress)],
             "president": list(
                 dict.fromkeys(

@@ -143,9 +143,9 @@ class ChildRows:
             return
         row_batch = self._batch_by_table.get(table_name)
         if row_batch is None:
-            placeholders = ", ".join("?" * (len(child_rows[0]) + 1))
+            placeholders_sql = ", ".join("?" * (len(child_rows[0]) + 1))
             row_batch = self._batch_by_table[table_name] = RowBatch(
-                self._db, f"INSERT INTO {table_name} VALUES ({placeholders})"
+                self._db, f"INSERT INTO {table_name} VALUES ({placeholders_sql})"
             )
         row_batch.rows += [(record_id, *child_row) for child_row in child_rows]
 
@@ -172,8 +172,8 @@ class ChildRows:
 def _format_record_insert(source_name: str, includes_column_values: bool) -> str:
     computed_columns = list_computed_columns(source_name) if includes_column_values else ()
     column_names = ("id", "record", "loader", *computed_columns)
-    placeholders = ", ".join("?" * len(column_names))
-    return f"INSERT INTO {source_name} ({', '.join(column_names)}) VALUES ({placeholders})"
+    placeholders_sql = ", ".join("?" * len(column_names))
+    return f"INSERT INTO {source_name} ({', '.join(column_names)}) VALUES ({placeholders_sql})"
 
 
 def iterate_blocks(items: Iterable[T]) -> Iterator[Sequence[T]]:

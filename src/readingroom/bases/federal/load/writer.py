@@ -386,7 +386,7 @@ class Writer(StepWriter):
         )
         self._record_rows.write_rows()  # its rows refer to people that the file names
         self._child_rows.write_rows()
-        for child_table_name, child_rows in parsed_record.children.items():
+        for child_table_name, child_rows in parsed_record.child_rows_by_table.items():
             parent_column = PARENT_COLUMN_BY_CHILD_TABLE[child_table_name]
             (stored_child_count,) = self._db.execute(
                 f"SELECT count(*) FROM {child_table_name} WHERE {parent_column} = ?",
@@ -417,12 +417,12 @@ class Writer(StepWriter):
     def _put_children(self, parsed_record: ParsedRecord, stored_row: Row | None) -> None:
         record_id = parsed_record.record.id
         if stored_row is None:
-            for child_table_name, child_rows in parsed_record.children.items():
+            for child_table_name, child_rows in parsed_record.child_rows_by_table.items():
                 self._child_rows.add_rows(child_table_name, record_id, child_rows)
             return
-        if parsed_record.children:
+        if parsed_record.child_rows_by_table:
             self._record_rows.write_rows()  # rows refer to people that the file names
-        for child_table_name, child_rows in parsed_record.children.items():
+        for child_table_name, child_rows in parsed_record.child_rows_by_table.items():
             self._child_rows.replace_rows(child_table_name, record_id, child_rows)
 
     def _withdraw_older_filings(self, record: AnyRecord) -> None:

@@ -75,9 +75,9 @@ def compare_words(query_words: Sequence[str], name_words: Sequence[str]) -> Simi
             or _find_blended_words(query_word, name_words)
         ):
             initials_score = _INITIALS_SCORE if len(query_word) > 2 else _INITIAL_SCORE
-            spelled_out_words = " ".join(name_words[initials_range.start : initials_range.stop])
+            spelled_out_text = " ".join(name_words[initials_range.start : initials_range.stop])
             match_by_query_index[index] = WordMatch(
-                query_word, spelled_out_words, initials_score, "stands for"
+                query_word, spelled_out_text, initials_score, "stands for"
             )
             score_by_name_index |= {
                 name_index: max(initials_score, score_by_name_index.get(name_index, 0.0))

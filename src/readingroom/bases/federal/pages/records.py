@@ -64,11 +64,13 @@ def make_pages(federal_service: FederalService, job_store: JobStore) -> BasePage
             BasePage("/records/view", record_pages.show_record),
             BasePage("/records/links", LinkPages(federal_service).show_links),
             BasePage("/records/text", BillTextPages(federal_service).show_text),
-            BasePage("/records/{source}", list_pages.show_source, form_page=list_pages.show_source),
+            BasePage(
+                "/records/{source}", list_pages.show_source, render_form_page=list_pages.show_source
+            ),
             BasePage(
                 "/records/{source}/series",
                 series_pages.show_series,
-                form_page=series_pages.show_refused_form,
+                render_form_page=series_pages.show_refused_form,
             ),
         ],
         build_record_page_extras=record_pages.build_record_page_extras,

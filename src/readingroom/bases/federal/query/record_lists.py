@@ -62,7 +62,7 @@ def list_voters(
     page_cursor: str | None,
 ) -> RecordList:
     """List how members voted in a roll call, all or those of a position, party or state."""
-    roll_call = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], vote_id)
+    roll_call_fields = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], vote_id)
     parsed_sql_filter = parse_filters(MEMBER_VOTES, {**(filter_values or {}), "vote_id": vote_id})
     resolved_sql_filter = resolve_filters(db, MEMBER_VOTES, parsed_sql_filter)
     list_name = cursors.build_list_name(
@@ -90,12 +90,12 @@ def list_voters(
         id=vote_id,
         part="members",
         total=total_count,
-        loaded_up_to=roll_call["loaded_up_to"],
+        loaded_up_to=roll_call_fields["loaded_up_to"],
         filters_read=find_reinterpreted_values(
             parsed_sql_filter.filters, resolved_sql_filter.filters
         ),
-        note=describe_missing_voters(roll_call),
-        vote=summarize_roll_call(db, roll_call),
+        note=describe_missing_voters(roll_call_fields),
+        vote=summarize_roll_call(db, roll_call_fields),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.text import DiffRun, compare_words
 
-OUTLINE_SECTION = "outline"
+OUTLINE_SECTION_NAME = "outline"
 """What stands for a section's number when all of them are to be listed."""
 # The table of contents has `Sec. 2. Findings.`; the section itself is printed in capitals.
 _CAPITALS_HEADING_PATTERN = re.compile(

@@ -66,8 +66,8 @@ def make_sap_id(
     congress: int | str, issued_on: str, bill_codes: Sequence[str], repeat_number: int = 1
 ) -> str:
     """Return the id of a statement; those of a day on the same bills differ in a last number."""
-    joined_codes = "-".join(bill_codes).lower() or "unnumbered"
-    return f"sap:{int(congress)}:{issued_on}:{joined_codes}" + (
+    joined_codes_text = "-".join(bill_codes).lower() or "unnumbered"
+    return f"sap:{int(congress)}:{issued_on}:{joined_codes_text}" + (
         f":{repeat_number}" if repeat_number > 1 else ""
     )
 

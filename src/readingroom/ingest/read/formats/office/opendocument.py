@@ -111,9 +111,9 @@ def _read_paragraph_text(paragraph_element: Element) -> str:
 def _read_element_own_text(element: Element) -> str:
     match element.tag:
         case "s":
-            space_count = element.get("c", "1")
+            space_count_text = element.get("c", "1")
             return " " * min(
-                int(space_count) if space_count.isdecimal() else 1, _MAX_REPEATED_SPACES
+                int(space_count_text) if space_count_text.isdecimal() else 1, _MAX_REPEATED_SPACES
             )
         case "tab":
             return " "
