@@ -251,7 +251,7 @@ def _find_file_day(congress_number: int, last_action_day: dt.date) -> dt.date:
 
 def _render_bill(demo_bill: _Bill) -> str:
     bill_actions = list(_list_actions(demo_bill))
-    action_day, latest_action, _, _ = bill_actions[-1]
+    action_day, latest_action_text, _, _ = bill_actions[-1]
     law_number = f"{demo_bill.congress}-{demo_bill.number}"
     laws_xml = f"<laws><item><type>Public Law</type><number>{law_number}</number></item></laws>"
     committee_code, committee_name = demo_bill.committee_code_and_name
@@ -270,7 +270,7 @@ def _render_bill(demo_bill: _Bill) -> str:
 <actions>{"".join(_render_action(*bill_action) for bill_action in reversed(bill_actions))}</actions>
 {laws_xml if demo_bill.stage == 4 else ""}
 <summaries><summary><versionCode>00</versionCode><actionDate>{demo_bill.introduced}</actionDate><actionDesc>Introduced in {demo_bill.chamber}</actionDesc><text>{_summarise_bill(demo_bill)}</text></summary></summaries>
-<latestAction><actionDate>{action_day}</actionDate><text>{latest_action}</text></latestAction>
+<latestAction><actionDate>{action_day}</actionDate><text>{latest_action_text}</text></latestAction>
 </bill></billStatus>
 """  # noqa: E501
 

@@ -113,7 +113,7 @@ def rank_hits(
     unnamed_hits = [hit for hit in ranked_hits if not query_names_hit(hit)]
     # A section that the query names by its number comes before what only has the same words, and
     # of several such sections the one that its base thinks likeliest.
-    place_by_hit_id = {hit.id: hit_place for hit_place, hit in enumerate(hits)}
+    place_by_hit_id = {hit.id: hit_rank for hit_rank, hit in enumerate(hits)}
     named_hits.sort(key=lambda hit: place_by_hit_id[hit.id] if hit.exact_reference else len(hits))
     ordered_hits = [*map(_raise_to_named_score, named_hits), *unnamed_hits]
     # What was found is what is read again, without the neighbours that it is shown with.
@@ -321,15 +321,15 @@ def _join_texts(hit: DeskHit, other_hit: DeskHit) -> str | None:
     return _continue_text(hit.snippet, other_hit.snippet)
 
 
-def _continue_text(passage_text: str, next_passage: str) -> str | None:
+def _continue_text(passage_text: str, next_passage_text: str) -> str | None:
     """Return two passages as one where the second begins with the end of the first."""
-    next_opening = next_passage[:_MIN_OVERLAP_CHARS]
+    next_opening = next_passage_text[:_MIN_OVERLAP_CHARS]
     overlap_offset = (
         passage_text.rfind(next_opening) if len(next_opening) == _MIN_OVERLAP_CHARS else -1
     )
-    if overlap_offset < 0 or not next_passage.startswith(passage_text[overlap_offset:]):
+    if overlap_offset < 0 or not next_passage_text.startswith(passage_text[overlap_offset:]):
         return None
-    return passage_text[:overlap_offset] + next_passage
+    return passage_text[:overlap_offset] + next_passage_text
 
 
 def _drop_repeated_texts(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:

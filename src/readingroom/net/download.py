@@ -272,7 +272,7 @@ class Downloads:
 @dataclass(frozen=True, slots=True)
 class _PartialFile:
     size: int
-    validator: str
+    version_tag: str
 
 
 def _make_conditional_headers(
@@ -281,7 +281,7 @@ def _make_conditional_headers(
     # With If-Range a host whose file has changed sends all of it, instead of a rest that does not
     # fit.
     if partial_file:
-        return {"Range": f"bytes={partial_file.size}-", "If-Range": partial_file.validator}
+        return {"Range": f"bytes={partial_file.size}-", "If-Range": partial_file.version_tag}
     if complete_file_row and complete_file_row["etag"]:
         return {"If-None-Match": complete_file_row["etag"]}
     if complete_file_row and complete_file_row["modified"]:
@@ -301,7 +301,7 @@ def _continues_partial_file(response: httpx2.Response, partial_file: _PartialFil
         None
     }
     # A 206 without validators is believed: `If-Range` has asked for this version alone.
-    is_same_file = not version_validators or partial_file.validator in version_validators
+    is_same_file = not version_validators or partial_file.version_tag in version_validators
     return is_same_file and content_range.startswith(f"bytes {partial_file.size}-")
 
 

@@ -298,15 +298,16 @@ def status(settings: FederalSettings, as_json: bool) -> None:
             "found by its words alone; `readingroom federal embed` goes on where it stopped."
         )
     output_lines += [
-        f"failed: {failed_file['file']}: {failed_file['error']}" for failed_file in failed_files
+        f"failed: {failed_file_entry['file']}: {failed_file_entry['error']}"
+        for failed_file_entry in failed_files
     ]
     output_lines += [
-        f"incomplete: {incomplete_file['file']}: {incomplete_file['error']}"
-        for incomplete_file in incomplete_files
+        f"incomplete: {incomplete_file_entry['file']}: {incomplete_file_entry['error']}"
+        for incomplete_file_entry in incomplete_files
     ]
     output_lines += [
-        f"ignored: {ignored_file['file']}: {ignored_file['error']}"
-        for ignored_file in ignored_files[:_MAX_NAMED_FILES]
+        f"ignored: {ignored_file_entry['file']}: {ignored_file_entry['error']}"
+        for ignored_file_entry in ignored_files[:_MAX_NAMED_FILES]
     ]
     output_lines += _format_unnamed_count(
         len(ignored_files), "files that were ignored (all of them: --json)"

@@ -392,8 +392,8 @@ def _build_membership(
 def _build_district_office(
     bioguide_id: str, office_data: dict[str, Any], file_stamp: FileStamp
 ) -> ParsedRecord:
-    city_and_state = f"{office_data['city']}, {office_data['state']}"
-    office_title = f"District office in {city_and_state} ({bioguide_id})"
+    city_and_state_text = f"{office_data['city']}, {office_data['state']}"
+    office_title = f"District office in {city_and_state_text} ({bioguide_id})"
     # YAML takes a suite or a ZIP code for a number.
     address_fields = {
         field_name: None if office_data.get(field_name) is None else str(office_data[field_name])
@@ -406,7 +406,7 @@ def _build_district_office(
         type="district_office",
         contact_place_title=office_title,
         contact_place_names=(
-            f"{city_and_state} district office",
+            f"{city_and_state_text} district office",
             office_data.get("building") or "",
         ),
         evidence_text=f"offices: {office_data['id']} under bioguide {bioguide_id}",

@@ -102,7 +102,9 @@ class RecordRows:
         self.note_record_written(record.id)
         return stored_row
 
-    def add_record(self, record: AnyRecord, record_json: str, loader_and_revision: str) -> None:
+    def add_record(
+        self, record: AnyRecord, record_json: str, loader_and_revision_text: str
+    ) -> None:
         """Insert a record that is not stored yet, with others that wait."""
         column_values = find_column_values(record) if self._gives_columns else None
         source_and_has_columns = (record.source, column_values is not None)
@@ -111,7 +113,9 @@ class RecordRows:
             row_batch = self._batch_by_source[source_and_has_columns] = RowBatch(
                 self._db, _format_record_insert(*source_and_has_columns)
             )
-        row_batch.rows.append((record.id, record_json, loader_and_revision, *(column_values or ())))
+        row_batch.rows.append(
+            (record.id, record_json, loader_and_revision_text, *(column_values or ()))
+        )
 
     def write_rows(self) -> int:
         """Insert the records that wait; return how many there are."""

@@ -316,13 +316,13 @@ class SearchIndex:
         self.last_numbers.indexed_chunk_number = self.last_numbers.chunk_number
 
     def put_text_version(
-        self, record: AnyRecord, record_text: RecordText, format_id: str, stored_row: Row | None
+        self, record: AnyRecord, text_version: RecordText, format_id: str, stored_row: Row | None
     ) -> bool:
         hash_and_loader_by_part = (
             self._read_stored_texts(record.id) if stored_row is not None else {}
         )
         # A loader's name has its version: a newer one may read the same bytes in another way.
-        if hash_and_loader_by_part.get(record_text.part) == (record_text.raw_sha256, format_id):
+        if hash_and_loader_by_part.get(text_version.part) == (text_version.raw_sha256, format_id):
             return False
         self._db.insert_in_background(
             """INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -331,15 +331,15 @@ class SearchIndex:
                    raw_sha256 = excluded.raw_sha256, loader = excluded.loader,
                    body = excluded.body""",
             [
-                (record.id, record_text.part, record_text.stage, record_text.dated,
-                 record_text.title, record_text.url, record_text.raw_sha256, format_id,
-                 record_text.body)
+                (record.id, text_version.part, text_version.stage, text_version.dated,
+                 text_version.title, text_version.url, text_version.raw_sha256, format_id,
+                 text_version.body)
             ],
         )  # fmt: skip
-        is_only_text = hash_and_loader_by_part.keys() <= {record_text.part}
+        is_only_text = hash_and_loader_by_part.keys() <= {text_version.part}
         self._index_text(
             self._ensure_document_row_id(record),
-            record_text.body if is_only_text else self._read_newest_text(record.id),
+            text_version.body if is_only_text else self._read_newest_text(record.id),
             stored_row,
         )
         return True

@@ -338,15 +338,15 @@ class Writer(StepWriter):
                 self._advance_date(record, stored_row)
             return False
         record_json = dump_record_json(record)
-        loader_and_revision = revisions.format_loader_and_revision(parsed_record, format_id)
+        loader_and_revision_text = revisions.format_loader_and_revision(parsed_record, format_id)
         if stored_row is None:
-            self._record_rows.add_record(record, record_json, loader_and_revision)
+            self._record_rows.add_record(record, record_json, loader_and_revision_text)
         else:
             self._db.execute(
                 f"""UPDATE {record.source} SET record = ?, loader = ?, status = 'active',
                         tombstone_at = NULL, tombstone_reason = NULL, successor_id = NULL
                     WHERE id = ?""",
-                (record_json, loader_and_revision, record.id),
+                (record_json, loader_and_revision_text, record.id),
             )
         if not parsed_record.is_partial:
             self._put_children(parsed_record, stored_row)
@@ -457,11 +457,11 @@ class Writer(StepWriter):
     ) -> None:
         """Replace the links that this loader stored for the record."""
         record_id = parsed_record.record.id
-        link_writer = revisions.format_link_writer(parsed_record, format_id)
+        link_writer_name = revisions.format_link_writer(parsed_record, format_id)
         if stored_row is not None:
             self._write_links()
             self._db.execute(
-                "DELETE FROM links WHERE from_id = ? AND loader = ?", (record_id, link_writer)
+                "DELETE FROM links WHERE from_id = ? AND loader = ?", (record_id, link_writer_name)
             )
         # No loader has links of a record that is not stored.
         link_batch = self._new_link_batch if stored_row is None else self._link_batch
@@ -469,6 +469,6 @@ class Writer(StepWriter):
         for link in parsed_record.links:
             evidence_by_link.setdefault((link.kind, link.id), link.evidence)
         link_batch.rows += [
-            (record_id, *link_kind_and_id, link_writer, evidence_text)
+            (record_id, *link_kind_and_id, link_writer_name, evidence_text)
             for link_kind_and_id, evidence_text in evidence_by_link.items()
         ]

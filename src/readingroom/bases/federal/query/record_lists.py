@@ -165,7 +165,7 @@ def list_committee_actions(
 
     The filters `since` and `until` are about the day of each action.
     """
-    committee_record = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
+    committee_fields = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
     period_filters = validate_model(SourceFilters, filter_values)
     list_name = cursors.build_list_name(
         f"committee_actions:{committee_id}",
@@ -200,7 +200,7 @@ def list_committee_actions(
         id=committee_id,
         part="actions",
         total=len(actions_in_period),
-        loaded_up_to=committee_record["loaded_up_to"],
+        loaded_up_to=committee_fields["loaded_up_to"],
         note="Of the bills and meetings that are loaded here.",
     )
 
