@@ -365,7 +365,7 @@ def _link_hit(hit: DeskHit) -> str:
 
 def _mark_matched_terms(passage_text: str, matched_terms: Sequence[str]) -> Markup:
     """Return a passage with the words of the question marked; everything else is escaped."""
-    folded_terms = {term.casefold() for term in matched_terms}
+    folded_terms = {term_text.casefold() for term_text in matched_terms}
     escaped_pieces = []
     current_word = ""
     for passage_character in [*passage_text, ""]:
@@ -373,8 +373,8 @@ def _mark_matched_terms(passage_text: str, matched_terms: Sequence[str]) -> Mark
             current_word += passage_character
             continue
         is_marked = bool(current_word) and any(
-            current_word.casefold().startswith(term[: max(4, len(term) - 2)])
-            for term in folded_terms
+            current_word.casefold().startswith(term_text[: max(4, len(term_text) - 2)])
+            for term_text in folded_terms
         )
         escaped_pieces.append(
             Markup("<mark>{}</mark>").format(current_word)
@@ -442,12 +442,12 @@ def _describe_validity(record_fields: Mapping[str, Any]) -> str:
     if adoption_stage := record_fields.get("stage"):
         stage_text = format_identifier(adoption_stage).lower()
         return f"Not adopted yet ({stage_text}): it is in force on no day."
-    today = clock.now().date().isoformat()
-    if str(first_day) > today:
+    today_text = clock.now().date().isoformat()
+    if str(first_day) > today_text:
         return f"Not in force yet: it will be from {format_day(first_day)}."
     if not last_day:
         return f"In force since {format_day(first_day)}."
-    if str(last_day) >= today:
+    if str(last_day) >= today_text:
         return f"In force from {format_day(first_day)}; its last day is {format_day(last_day)}."
     return f"No longer in force: it was from {format_day(first_day)} to {format_day(last_day)}."
 

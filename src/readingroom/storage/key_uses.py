@@ -26,14 +26,14 @@ class KeyUseDays:
 
     def record_use(self, key_digest: str) -> None:
         """Remember that a key was used today. It is written once a day for each key."""
-        today = clock.now().date().isoformat()
-        if self._noted_day_by_digest.get(key_digest) == today:
+        today_text = clock.now().date().isoformat()
+        if self._noted_day_by_digest.get(key_digest) == today_text:
             return
         # Before it is written: a directory that cannot be written must not slow every request.
-        self._noted_day_by_digest[key_digest] = today
+        self._noted_day_by_digest[key_digest] = today_text
         try:
             with closing(self._connect()) as db:
-                db.execute(_UPSERT_USE_SQL, (key_digest, today))
+                db.execute(_UPSERT_USE_SQL, (key_digest, today_text))
         except (OSError, DatabaseError) as error:
             logger.warning("The use of a key cannot be noted: %s", error)
 

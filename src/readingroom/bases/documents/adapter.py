@@ -137,8 +137,8 @@ class DocumentsAdapter(SearchAdapter):
         record_url = self._page_links.make_record_url(document_hit.id)
         chunk_metadata = document_hit.metadata
         ids_of_pages = (
-            format_doc_id(chunk_metadata.document_id, int(page_number))
-            for page_number in chunk_metadata.page_numbers.split(",")
+            format_doc_id(chunk_metadata.document_id, int(page_number_text))
+            for page_number_text in chunk_metadata.page_numbers.split(",")
         )
         citation_text = f"{chunk_metadata.application_ref}, {document_hit.citation}"
         return DeskHit(

@@ -132,11 +132,11 @@ def changes(
 ) -> None:
     """List what came, changed or was withdrawn since a day, each record once, oldest first."""
 
-    since_day = parse_day(since).isoformat()
+    since_day_text = parse_day(since).isoformat()
     only_source = get_source(source) if source else None
     with _open_store_reader(settings) as federal_store:
         change_rows, _, has_more = federal_store.query_now(
-            lambda db: read_change_page(db, since_day, only_source, None, limit, 0)
+            lambda db: read_change_page(db, since_day_text, only_source, None, limit, 0)
         )
     table_rows = [
         (
@@ -149,13 +149,14 @@ def changes(
         for change_row in change_rows
     ]
     output_lines = [
-        format_table(table_rows) or f"Nothing came, changed or was withdrawn since {since_day}."
+        format_table(table_rows)
+        or f"Nothing came, changed or was withdrawn since {since_day_text}."
     ]
     if has_more:
         output_lines.append(f"… and more: the first {limit} are shown (--limit)")
     print_result(
         as_json,
-        {"since": since_day, "results": change_rows, "has_more": has_more},
+        {"since": since_day_text, "results": change_rows, "has_more": has_more},
         "\n".join(output_lines),
     )
 

@@ -264,14 +264,14 @@ class FederalService:
 
     async def list_changes(
         self,
-        since_day: str | None,
+        since_day_text: str | None,
         source_name: str | None,
         change_kind: ChangeKind | None,
         max_results: int,
         cursor: str | None,
     ) -> ChangePage:
         """List what was added, changed or withdrawn since a day, or since an earlier cursor."""
-        if since_day is None and cursor is None:
+        if since_day_text is None and cursor is None:
             problem_text = "say a day, or go on with the `resume_cursor` of an earlier answer"
             raise InvalidArguments([{"field": "since", "message": problem_text}])
         only_source = get_source(source_name) if source_name else None
@@ -280,7 +280,7 @@ class FederalService:
         (after_change_number,) = after_key or (0,)
         return await self.store.query(
             lambda db: lists.list_changes(
-                db, since_day, only_source, change_kind, max_results, after_change_number
+                db, since_day_text, only_source, change_kind, max_results, after_change_number
             )
         )
 

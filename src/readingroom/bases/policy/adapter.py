@@ -49,11 +49,11 @@ _SECTION_PATH_PATTERN = re.compile(r"policy/([^/]+)/([^/]+)/([^/]+)")
 
 
 def _make_search_arguments(
-    search_request: SearchRequest, asked_day: str, result_count: int = 1
+    search_request: SearchRequest, asked_day_text: str, result_count: int = 1
 ) -> SearchPolicy:
     return SearchPolicy(
         query=search_request.query,
-        effective_date=asked_day,
+        effective_date=asked_day_text,
         sources=list(search_request.sources) or None,
         local_authority=search_request.local_authority,
         n_results=result_count,
@@ -91,9 +91,9 @@ class PolicyAdapter(SearchAdapter):
         self, search_request: SearchRequest, tool_context: ToolContext
     ) -> list[DeskHit]:
         hits_by_id: dict[str, PolicyHit] = {}
-        for asked_day in self._choose_days(search_request):
+        for asked_day_text in self._choose_days(search_request):
             arguments = _make_search_arguments(
-                search_request, asked_day, search_request.limit + _SPARE_HIT_COUNT
+                search_request, asked_day_text, search_request.limit + _SPARE_HIT_COUNT
             )
             hits_page = await self._service.search(arguments, search_request.address)
             hits_with_text = [
@@ -136,9 +136,9 @@ class PolicyAdapter(SearchAdapter):
     async def list_unread_revisions(self, search_request: SearchRequest) -> list[UnreadRevision]:
         policy_scopes = [
             await self._service.resolve_scope(
-                _make_search_arguments(search_request, asked_day), search_request.address
+                _make_search_arguments(search_request, asked_day_text), search_request.address
             )
-            for asked_day in self._choose_days(search_request)
+            for asked_day_text in self._choose_days(search_request)
         ]
         unread_revisions_by_key = {
             (unread_revision.source, unread_revision.revision_id): unread_revision

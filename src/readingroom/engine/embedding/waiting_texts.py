@@ -181,8 +181,8 @@ class WaitingTexts:
         """Store vectors in place of the texts they were made of; return how many are new."""
         with self._state_tables.begin_writing() as db:
             stored_count = sum(
-                self._store_vector(db, "id = ?", (passage_id,), vector, worker_name)
-                for passage_id, vector in zip(passage_ids, matrix, strict=True)
+                self._store_vector(db, "id = ?", (passage_row_id,), vector, worker_name)
+                for passage_row_id, vector in zip(passage_ids, matrix, strict=True)
             )
         # After the commit: whoever is woken reads the vectors at once.
         with self._new_vectors_condition:

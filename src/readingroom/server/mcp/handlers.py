@@ -270,7 +270,7 @@ def _mark_as_sample(tool_result: wire.CallToolResult) -> wire.CallToolResult:
     result_meta = {**(tool_result.meta or {}), **sample.SAMPLE_META}
     if tool_result.is_error:
         marked_content = [
-            _mark_error_citations(content_item) for content_item in tool_result.content
+            _mark_error_citations(content_block) for content_block in tool_result.content
         ]
         return tool_result.model_copy(update={"content": marked_content, "meta": result_meta})
     marked_answer = sample.mark_sample_citations(tool_result.structured_content)
@@ -313,12 +313,12 @@ def _can_show_links(request_context: RequestContext) -> bool:
     )
 
 
-def _mark_error_citations(content_item: wire.ContentBlock) -> wire.ContentBlock:
+def _mark_error_citations(content_block: wire.ContentBlock) -> wire.ContentBlock:
     """Return the item with its citations marked if it holds a JSON object, else as it is."""
-    if not isinstance(content_item, wire.TextContent) or not content_item.text.startswith("{"):
-        return content_item
+    if not isinstance(content_block, wire.TextContent) or not content_block.text.startswith("{"):
+        return content_block
     return wire.TextContent(
-        text=to_json(sample.mark_sample_citations(from_json(content_item.text))).decode()
+        text=to_json(sample.mark_sample_citations(from_json(content_block.text))).decode()
     )
 
 
@@ -380,7 +380,7 @@ def _make_view_meta(tool: Tool) -> dict[str, Any]:
 
 def _count_answer_chars(tool_result: wire.CallToolResult) -> int:
     return sum(
-        len(content_item.text)
-        for content_item in tool_result.content
-        if isinstance(content_item, wire.TextContent)
+        len(content_block.text)
+        for content_block in tool_result.content
+        if isinstance(content_block, wire.TextContent)
     )

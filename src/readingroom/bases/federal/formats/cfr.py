@@ -128,7 +128,7 @@ def _extend_context(xml_node: Element, cfr_context: _CfrContext) -> _CfrContext:
     if xml_node.tag not in _LEVEL_TAGS:
         return cfr_context
     level_heading, number_element = find_text(xml_node, "heading"), xml_node.find("num")
-    level_number = number_element.get("value") if number_element is not None else None
+    level_number_text = number_element.get("value") if number_element is not None else None
     if xml_node.tag == "chapter":
         return replace(cfr_context, chapter_heading=_convert_capitals_to_title_case(level_heading))
     authority_element = xml_node.find("authority")
@@ -142,12 +142,12 @@ def _extend_context(xml_node: Element, cfr_context: _CfrContext) -> _CfrContext:
     if xml_node.tag == "part":
         return replace(
             cfr_context,
-            part_number=level_number,
+            part_number=level_number_text,
             part_heading=_convert_capitals_to_title_case(level_heading),
             subpart_number=None,
         )
     return (
-        replace(cfr_context, subpart_number=level_number)
+        replace(cfr_context, subpart_number=level_number_text)
         if xml_node.tag == "subpart"
         else cfr_context
     )

@@ -191,8 +191,8 @@ class _ItemPageParser:
 
     def _find_links(self) -> Iterator[RecordLink]:
         """The bills and laws that its words name, each with the printed page they stand on."""
-        first_page_number = (self.page_range or "").partition("-")[0]
-        page_numbers_and_texts = [first_page_number, *_NEW_PAGE_PATTERN.split(self.text)]
+        first_page_label = (self.page_range or "").partition("-")[0]
+        page_numbers_and_texts = [first_page_label, *_NEW_PAGE_PATTERN.split(self.text)]
         for page_number, page_text in zip(
             page_numbers_and_texts[::2], page_numbers_and_texts[1::2], strict=True
         ):
@@ -286,7 +286,7 @@ class _IssueParser:
         granule_id = find_text(mods_element, "accessId") or ""
         spoken_at = parse_iso_date(find_text(mods_element, "granuleDate"))
         page_prefix = find_text(mods_element, "pagePrefix") or ""
-        first_page_number, last_page_number = (
+        first_page_label, last_page_label = (
             find_text(item_element, f"part/extent/{extent_tag}") for extent_tag in ("start", "end")
         )
         item_title = find_text(item_element, "titleInfo/title") or granule_id
@@ -302,7 +302,7 @@ class _IssueParser:
             category=(find_text(mods_element, "subGranuleClass") or "").lower() or None,
             volume=self._volume,
             issue=self._issue_number,
-            pages="-".join(dict.fromkeys(filter(None, (first_page_number, last_page_number))))
+            pages="-".join(dict.fromkeys(filter(None, (first_page_label, last_page_label))))
             or None,
             published_at=self._published_at,
             # Only what was printed on a later day than it was spoken has a date of its own.
@@ -340,8 +340,8 @@ def _build_proceeding(
     **proceeding_fields: object,
 ) -> Proceeding:
     issue_id = granule_id.partition("-pt")[0]
-    first_page_number = str(proceeding_fields["pages"] or "").partition("-")[0]
-    page_or_issue_text = first_page_number or f"no. {proceeding_fields['issue']}"
+    first_page_label = str(proceeding_fields["pages"] or "").partition("-")[0]
+    page_or_issue_text = first_page_label or f"no. {proceeding_fields['issue']}"
     printed_at = f"{proceeding_fields['volume']} Cong. Rec. {page_or_issue_text}"
     citation_text = f"{printed_at}, {proceeding_fields['title']}"
     return Proceeding.model_validate(
@@ -404,8 +404,8 @@ def _read_heading(page_text: str) -> str:
 def _format_amended_bill(bill_id: str | None) -> str:
     if bill_id is None:
         return ""
-    bill_type, _, bill_number = bill_id.split(":")
-    return f" to {LABEL_BY_BILL_TYPE[bill_type]} {bill_number}"
+    bill_type, _, bill_number_text = bill_id.split(":")
+    return f" to {LABEL_BY_BILL_TYPE[bill_type]} {bill_number_text}"
 
 
 def _find_amended_bill_id(opening_text: str, congress: int) -> str | None:

@@ -261,10 +261,10 @@ class SearchIndex:
             self._add_chunks(document_row_id, part_name, enumerate(passages))
             return
         new_passage_by_ordinal = {
-            ordinal: passage
-            for ordinal, passage in enumerate(passages)
+            ordinal: passage_row
+            for ordinal, passage_row in enumerate(passages)
             if ordinal not in existing_row_by_ordinal
-            or tuple(existing_row_by_ordinal[ordinal])[2:] != passage
+            or tuple(existing_row_by_ordinal[ordinal])[2:] != passage_row
         }
         unchanged_ordinals = range(len(passages)) - new_passage_by_ordinal.keys()
         self._drop_chunks(
@@ -291,12 +291,12 @@ class SearchIndex:
         ordinals_and_passages: Iterable[tuple[int, PassageRow]],
     ) -> None:
         """Add passages, each with its ordinal."""
-        for passage_ordinal, passage in ordinals_and_passages:
+        for passage_ordinal, passage_row in ordinals_and_passages:
             self.last_numbers.chunk_number = chunk_number = self.last_numbers.chunk_number + 1
             self._chunk_batch.rows.append(
                 (chunk_number, document_row_id, part_name, passage_ordinal)
             )
-            self._passage_batch.rows.append((chunk_number, *passage))
+            self._passage_batch.rows.append((chunk_number, *passage_row))
 
     def _read_newest_chunk_number(self) -> int:
         # Not max(chunk): an index in memory may still have the number of a deleted chunk.

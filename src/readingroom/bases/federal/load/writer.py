@@ -86,7 +86,7 @@ class Writer(StepWriter):
         file_path: str,
         sha256: str,
         format_id: str | None,
-        file_outcome: str,
+        outcome_name: str,
         write_result: WriteResult,
         error_message: str | None = None,
     ) -> None:
@@ -101,7 +101,7 @@ class Writer(StepWriter):
                     file_path,
                     sha256,
                     format_id,
-                    file_outcome,
+                    outcome_name,
                     *result_counts,
                     error_message,
                 )

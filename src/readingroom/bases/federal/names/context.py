@@ -85,7 +85,7 @@ def get_extra_initials(record_fields: Mapping[str, Any]) -> str:
 class Parent:
     """A record that another one belongs to, and how similar its name is to the query."""
 
-    record: Mapping[str, Any]
+    record_fields: Mapping[str, Any]
     similarity: Similarity
 
 
@@ -136,13 +136,13 @@ class NameContext:
         """Compare the query with a name; a word of the query may also be the name's initials."""
         similarity = compare_words(self._query_words, name_words)
         word_matches = list(similarity.word_matches)
-        for word_index, query_word in enumerate(self._query_words):
-            if word_matches[word_index] is None and 3 <= len(query_word) <= 6:
+        for word_index, query_word_text in enumerate(self._query_words):
+            if word_matches[word_index] is None and 3 <= len(query_word_text) <= 6:
                 initials_score = score_initials(
-                    query_word, name_words, get_extra_initials(record_fields)
+                    query_word_text, name_words, get_extra_initials(record_fields)
                 )
                 initials_word_match = WordMatch(
-                    query_word, " ".join(name_words), initials_score, "stands for"
+                    query_word_text, " ".join(name_words), initials_score, "stands for"
                 )
                 word_matches[word_index] = initials_word_match if initials_score else None
         return Similarity(tuple(word_matches), similarity.coverage)
@@ -170,10 +170,10 @@ class NameContext:
                         )
                         for parent_similarity in similarities
                     ),
-                    _match_among_field_words(query_word, field_words),
+                    _match_among_field_words(query_word_text, field_words),
                 ]
             )
-            for word_index, query_word in enumerate(self._query_words)
+            for word_index, query_word_text in enumerate(self._query_words)
         ]
 
     def _iterate_field_words(self, record_fields: Mapping[str, Any]) -> Iterator[str]:
@@ -203,21 +203,25 @@ def _iterate_field_texts(field_value: Any) -> Iterator[str]:
         yield str(field_value)
 
 
-def _match_among_field_words(query_word: str, field_words: tuple[str, ...]) -> WordMatch | None:
+def _match_among_field_words(
+    query_word_text: str, field_words: tuple[str, ...]
+) -> WordMatch | None:
     """Return the best match of a word among those of the fields, where initials do not count."""
-    if not query_word:
+    if not query_word_text:
         return None
-    if query_word in field_words:
-        return WordMatch(query_word, query_word, _FIELD_SCORE_FACTOR, "stands beside")
-    if len(query_word) < 3:
+    if query_word_text in field_words:
+        return WordMatch(query_word_text, query_word_text, _FIELD_SCORE_FACTOR, "stands beside")
+    if len(query_word_text) < 3:
         return None
-    if initials_range := find_initials(query_word, field_words):
+    if initials_range := find_initials(query_word_text, field_words):
         spelled_out_text = " ".join(field_words[initials_range.start : initials_range.stop])
         return _scale_likely_match(
-            WordMatch(query_word, spelled_out_text, 0.85, "stands for"), _FIELD_SCORE_FACTOR
+            WordMatch(query_word_text, spelled_out_text, 0.85, "stands for"), _FIELD_SCORE_FACTOR
         )
     word_matches = (
-        match_word(query_word, field_word) for field_word in set(field_words) if len(field_word) > 2
+        match_word(query_word_text, field_word)
+        for field_word in set(field_words)
+        if len(field_word) > 2
     )
     return _scale_likely_match(_choose_best_match(word_matches), _FIELD_SCORE_FACTOR)
 
@@ -226,7 +230,7 @@ def _scale_likely_match(word_match: WordMatch | None, score_factor: float) -> Wo
     if word_match is None or word_match.score < _MIN_WORD_SCORE:
         return None
     return WordMatch(
-        word_match.query_word,
+        word_match.query_word_text,
         word_match.name_word,
         word_match.score * score_factor,
         word_match.relation,

@@ -133,17 +133,17 @@ def _find_senators_of_rank(
 
 def _determine_first_senate_day(senator_fields: Mapping[str, Any]) -> str:
     """Return when an unbroken service in the Senate began."""
-    first_day = ""
+    first_day_text = ""
     for office_term in reversed(senator_fields["terms"]):
         is_service_unbroken = (
-            not first_day
-            or (date.fromisoformat(first_day) - date.fromisoformat(office_term["end"])).days
+            not first_day_text
+            or (date.fromisoformat(first_day_text) - date.fromisoformat(office_term["end"])).days
             <= _MAX_DAYS_BETWEEN_TERMS
         )
         if office_term["chamber"] != "senate" or not is_service_unbroken:
             break
-        first_day = office_term["start"]
-    return first_day
+        first_day_text = office_term["start"]
+    return first_day_text
 
 
 def _find_members_at_large(

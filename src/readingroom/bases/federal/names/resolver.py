@@ -174,7 +174,7 @@ def _match_record(
     record_id: str,
     record_fields: dict[str, Any],
 ) -> Iterator[EntityMatch]:
-    parent_records = (parent.record for parent in name_context.find_parents(record_fields))
+    parent_records = (parent.record_fields for parent in name_context.find_parents(record_fields))
     committee_parents = [
         parent_fields for parent_fields in parent_records if "parent_id" in parent_fields
     ]
@@ -283,7 +283,7 @@ def _score_parent_name(name_query: NameQuery, record_name_words: NameWords) -> f
         default=0.0,
     )
     word_score_sum = sum(
-        word_match.score * compute_word_weight(word_match.query_word)
+        word_match.score * compute_word_weight(word_match.query_word_text)
         for word_match in similarity.word_matches
         if word_match
     )

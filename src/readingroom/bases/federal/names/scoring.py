@@ -213,7 +213,7 @@ def _score_by_words(
         word_match and word_match.score > 0.5 for word_match in (*word_matches, *context_matches)
     ):
         return 0.0, []
-    confirming_records = [record_fields, *(parent.record for parent in parents)]
+    confirming_records = [record_fields, *(parent.record_fields for parent in parents)]
     word_scores, reasons = explain_words(
         name_candidate.query_variant, word_matches, context_matches, confirming_records
     )
@@ -241,7 +241,9 @@ def _names_another_record(
     Whoever sits on the committee mentioned beside `Gandalf` is no answer.
     """
     if any(
-        word_match and word_match.score > 0.5 and compute_word_weight(word_match.query_word) == 1.0
+        word_match
+        and word_match.score > 0.5
+        and compute_word_weight(word_match.query_word_text) == 1.0
         for word_match in word_matches
     ):
         return False
@@ -263,7 +265,8 @@ def _is_full_name(name_candidate: CandidateName) -> bool:
         if word_match and word_match.score > 0.8
     )
     return (
-        sum(compute_word_weight(word_match.query_word) == 1.0 for word_match in close_matches) > 1
+        sum(compute_word_weight(word_match.query_word_text) == 1.0 for word_match in close_matches)
+        > 1
         and similarity.coverage > 0.9
     )
 
@@ -305,7 +308,7 @@ def explain_words(
             word_scores.append(best_match.score)
             if best_match.score < 1.0:
                 reasons.append(
-                    f"{best_match.query_word!r} {best_match.relation} {best_match.name_word!r}"
+                    f"{best_match.query_word_text!r} {best_match.relation} {best_match.name_word!r}"
                 )
         else:
             word_scores.append(None if _is_neutral(query_word, confirming_records[0]) else 0.0)

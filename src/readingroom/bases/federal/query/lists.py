@@ -276,14 +276,14 @@ def list_links(
 
 def list_changes(
     db: Database,
-    since_day: str | None,
+    since_day_text: str | None,
     record_source: Source | None,
     change_kind: ChangeKind | None,
     max_results: int,
     after_key: int,
 ) -> ChangePage:
     change_rows, last_change_number, has_more = changes.read_change_page(
-        db, since_day, record_source, change_kind, max_results, after_key
+        db, since_day_text, record_source, change_kind, max_results, after_key
     )
     list_name = build_changes_list_name(record_source, change_kind)
     resume_cursor = cursors.encode(list_name, (last_change_number,)) if last_change_number else None
@@ -292,7 +292,7 @@ def list_changes(
         next_cursor=resume_cursor if has_more else None,
         has_more=has_more,
         resume_cursor=resume_cursor,
-        since=since_day,
+        since=since_day_text,
     )
 
 

@@ -211,11 +211,16 @@ def count_votes_needed(required_majority: str, voter_count: int) -> int | None:
 
     None for a majority that is not stated as a share.
     """
-    numerator, slash_mark, denominator = required_majority.partition("/")
-    if not (slash_mark and numerator.isdecimal() and denominator.isdecimal() and int(denominator)):
+    numerator_text, slash_mark, denominator_text = required_majority.partition("/")
+    if not (
+        slash_mark
+        and numerator_text.isdecimal()
+        and denominator_text.isdecimal()
+        and int(denominator_text)
+    ):
         return None
     # Not by floats, which cannot write two thirds.
-    required_share = Fraction(int(numerator), int(denominator))
+    required_share = Fraction(int(numerator_text), int(denominator_text))
     return (
         voter_count // 2 + 1
         if required_share == Fraction(1, 2)

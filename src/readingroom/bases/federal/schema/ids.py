@@ -48,8 +48,8 @@ def make_vote_id(
 
 def make_law_id(law_number: str, is_private: bool = False) -> str:
     """`117-103` becomes `pl:117-103`; private laws have a series of their own."""
-    congress, _, running_number = fold_dashes(law_number).partition("-")
-    return f"{'pvtl' if is_private else 'pl'}:{int(congress)}-{int(running_number)}"
+    congress_text, _, running_number = fold_dashes(law_number).partition("-")
+    return f"{'pvtl' if is_private else 'pl'}:{int(congress_text)}-{int(running_number)}"
 
 
 def make_committee_id(committee_code: str) -> str:

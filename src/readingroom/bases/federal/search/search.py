@@ -469,7 +469,7 @@ def _list_query_stems(query_text: str) -> list[str]:
     # Five letters are stem enough to choose a snippet by: regul-ation, regul-ate.
     return [
         *parse_query(query_text).phrases,
-        *(query_word[:5] for query_word in extract_query_words(query_text)),
+        *(query_word_text[:5] for query_word_text in extract_query_words(query_text)),
     ]
 
 

@@ -228,9 +228,9 @@ class PolicyPages:
         self, search_request: SearchRequest, tool_context: ToolContext
     ) -> Sequence[SearchOmission]:
         """Return the policies that a search leaves out on its day, each with the reason."""
-        asked_day = search_request.day or self._service.today.isoformat()
+        asked_day_text = search_request.day or self._service.today.isoformat()
         arguments = SearchPolicy(
-            query=search_request.query, effective_date=asked_day, n_results=1, mode="lexical"
+            query=search_request.query, effective_date=asked_day_text, n_results=1, mode="lexical"
         )
         policy_scope = await self._service.resolve_scope(arguments)
         return [

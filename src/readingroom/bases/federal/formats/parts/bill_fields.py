@@ -369,14 +369,14 @@ def parse_text_versions(bill_element: Element) -> list[TextVersion]:
 
 def parse_related_bills(bill_element: Element) -> Iterator[RelatedBill]:
     for related_bill_element in bill_element.iterfind("relatedBills/item"):
-        congress, bill_type, bill_number = (
+        congress_text, bill_type, bill_number_text = (
             find_text(related_bill_element, field_name)
             for field_name in ("congress", "type", "number")
         )
         bill_type = re.sub(r"[.\s]", "", bill_type or "").lower()  # the oldest files write `H.Res.`
-        if congress and bill_number and bill_type in LABEL_BY_BILL_TYPE:
+        if congress_text and bill_number_text and bill_type in LABEL_BY_BILL_TYPE:
             yield RelatedBill(
-                id=make_bill_id(congress, bill_type, bill_number),
+                id=make_bill_id(congress_text, bill_type, bill_number_text),
                 title=find_text(related_bill_element, "title")
                 or find_text(related_bill_element, "latestTitle"),
                 relationships=_list_element_texts(

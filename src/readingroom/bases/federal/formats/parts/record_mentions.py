@@ -80,11 +80,11 @@ def _index_first_elements(
 
 
 def _find_mentioned_bills(mods_element: Element) -> MentionedIdsWithElements:
-    for bill_element, congress_text, bill_number in _iterate_numbered_elements(
+    for bill_element, congress_text, bill_number_text in _iterate_numbered_elements(
         mods_element, "bill"
     ):
         if (bill_type := bill_element.get("type", "").lower()) in BILL_TYPES:
-            yield make_bill_id(congress_text, bill_type, bill_number), bill_element
+            yield make_bill_id(congress_text, bill_type, bill_number_text), bill_element
 
 
 def _find_mentioned_amendments(mods_element: Element) -> MentionedIdsWithElements:
@@ -96,9 +96,14 @@ def _find_mentioned_amendments(mods_element: Element) -> MentionedIdsWithElement
 
 
 def _find_mentioned_votes(mods_element: Element, session_number: int) -> MentionedIdsWithElements:
-    for vote_element, congress, vote_number in _iterate_numbered_elements(mods_element, "congVote"):
+    for vote_element, congress_text, vote_number in _iterate_numbered_elements(
+        mods_element, "congVote"
+    ):
         if chamber_name := vote_element.get("chamber"):
-            yield make_vote_id(chamber_name, congress, session_number, vote_number), vote_element
+            yield (
+                make_vote_id(chamber_name, congress_text, session_number, vote_number),
+                vote_element,
+            )
 
 
 def _find_mentioned_laws(mods_element: Element) -> MentionedIdsWithElements:
@@ -126,9 +131,9 @@ def _iterate_numbered_elements(
 ) -> Iterator[tuple[Element, str, str]]:
     """What is named by congress and number; a few lack one, and name nothing."""
     for numbered_element in mods_element.findall(tag_name):
-        congress_text, item_number = (
+        congress_text, item_number_text = (
             numbered_element.get("congress", ""),
             numbered_element.get("number", ""),
         )
-        if congress_text.isdecimal() and item_number.isdecimal():
-            yield numbered_element, congress_text, item_number
+        if congress_text.isdecimal() and item_number_text.isdecimal():
+            yield numbered_element, congress_text, item_number_text

@@ -61,11 +61,13 @@ def _iterate_block_elements(parent_element: Element) -> Iterator[Element]:
 
 
 def _write_paragraph(paragraph_element: Element, page_builder: PageBuilder) -> None:
-    outline_level = (
+    outline_level_text = (
         paragraph_element.get("outline-level", "1") if paragraph_element.tag == "h" else "0"
     )
     heading_level = (
-        int(outline_level) if outline_level.isdecimal() and len(outline_level) < 3 else 1
+        int(outline_level_text)
+        if outline_level_text.isdecimal() and len(outline_level_text) < 3
+        else 1
     )
     first_text, *later_texts = _read_paragraph_text(paragraph_element).split(_PAGE_BREAK_MARK)
     page_builder.add_paragraph(first_text, heading_level)
