@@ -188,8 +188,8 @@ def come_from_one_network(arena: Arena) -> Outcome:
 def cite_another_host(arena: Arena) -> Outcome:
     """L5."""
     with run_emulator() as upstream:
-        item = upstream.emulator.items[RETURN]
-        upstream.emulator.items[RETURN] = {**item, "base_path": "@evil.example/x"}
+        item = upstream.emulator.items_by_path[RETURN]
+        upstream.emulator.items_by_path[RETURN] = {**item, "base_path": "@evil.example/x"}
         with arena.serve("guidance", env={"GOVUK_BASE_URL": upstream.url}) as room:
             told = json.dumps(ask_tool(room, "", "get_content_by_path", {"path": RETURN}))
     is_cited = "gov.uk@evil.example" in told
@@ -199,9 +199,9 @@ def cite_another_host(arena: Arena) -> Outcome:
 def write_markdown_in_words(arena: Arena) -> Outcome:
     """Second report: Markdown in the words of a page."""
     with run_emulator() as upstream:
-        item = upstream.emulator.items[RETURN]
+        item = upstream.emulator.items_by_path[RETURN]
         details = {**item["details"], "body": "<p>[click](https://evil.example/) now</p>"}
-        upstream.emulator.items[RETURN] = {**item, "details": details}
+        upstream.emulator.items_by_path[RETURN] = {**item, "details": details}
         with arena.serve("guidance", env={"GOVUK_BASE_URL": upstream.url}) as room:
             answer = ask_tool(room, "", "get_content_by_path", {"path": RETURN})
     is_link = "[click](https://evil.example/)" in answer["result"]["structuredContent"]["text"]
@@ -215,9 +215,9 @@ def read_hostile_page(arena: Arena) -> Outcome:
     seconds = {}
     for name, body in (("a table", table), ("tags", "<a " * 8000)):
         with run_emulator() as upstream:
-            item = upstream.emulator.items[RETURN]
+            item = upstream.emulator.items_by_path[RETURN]
             details = {**item["details"], "body": body}
-            upstream.emulator.items[RETURN] = {**item, "details": details}
+            upstream.emulator.items_by_path[RETURN] = {**item, "details": details}
             with arena.serve("guidance", env={"GOVUK_BASE_URL": upstream.url}) as room:
                 before = read_processor_seconds(room.process.pid)
                 ask_tool(room, "", "get_content_by_path", {"path": RETURN})

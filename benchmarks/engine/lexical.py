@@ -26,7 +26,7 @@ def measure_search(questions: int) -> Table:
             ours.replace_documents(
                 (LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1
             )
-        plain = LexicalIndex(path, COLUMNS, FilterFields(), postings_budget=10**12, max_seconds=60)
+        plain = LexicalIndex(path, COLUMNS, FilterFields(), max_postings=10**12, max_seconds=60)
         with contextlib.closing(plain):
             rows = _compare_searches(plain, ours, make_questions(questions))
     return Table(
@@ -58,7 +58,7 @@ def measure_agreement(questions: int) -> Table:
         ]
         for full_budget in (25_000, 50_000, MAX_RANKED_POSTINGS, 100_000):
             budget = full_budget * len(texts) // CHUNK_COUNT
-            tight_index = LexicalIndex(path, COLUMNS, FilterFields(), postings_budget=budget)
+            tight_index = LexicalIndex(path, COLUMNS, FilterFields(), max_postings=budget)
             with contextlib.closing(tight_index):
                 results = [
                     {hit.id for hit in tight_index.search(question, 10)}

@@ -30,7 +30,7 @@ from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, 
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, get_record_table
 from readingroom.bases.federal.service import FederalService
-from readingroom.bases.federal.store import DATABASE_FILE
+from readingroom.bases.federal.store import DATABASE_FILE_NAME
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "data" / "federal"
 LARGEST_BILL = "hr:117:5376"
@@ -244,7 +244,7 @@ def measure_dossier(quick: bool) -> Table:
         return Table("Federal dossiers", header, (), f"Not measured: there is no {OFFICIAL}.")
     rounds = 10 if quick else 100
     with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / DATABASE_FILE
+        path = Path(scratch) / DATABASE_FILE_NAME
         loading.load(path, [OFFICIAL / "billstatus", OFFICIAL / "saps"], None)
         service = FederalService(path, RandomEmbedder())  # type: ignore[arg-type]
         with open_client(service) as get:

@@ -19,7 +19,7 @@ from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.formats.parts.xml import parse_xml
 from readingroom.bases.federal.formats.parts.yaml_files import parse_yaml
 from readingroom.bases.federal.load import loading
-from readingroom.bases.federal.store import DATABASE_FILE
+from readingroom.bases.federal.store import DATABASE_FILE_NAME
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "data" / "federal"
 _TARGET_RATIO = 3.0
@@ -155,7 +155,7 @@ def _parse_each(parser: Callable[[bytes], object], files: Sequence[bytes]) -> No
 def _measure_load(paths: Sequence[Path]) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as scratch:
         loaded: list[loading.LoadSummary] = []
-        path = Path(scratch) / DATABASE_FILE
+        path = Path(scratch) / DATABASE_FILE_NAME
         cpu, wall = _measure_seconds(lambda: loaded.append(loading.load(path, paths, None)))
     this_process, children = (
         resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)

@@ -26,7 +26,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.routes import RecordId, make_router
 from readingroom.bases.federal.service import FederalService
-from readingroom.bases.federal.store import DATABASE_FILE
+from readingroom.bases.federal.store import DATABASE_FILE_NAME
 from readingroom.engine.words import parse_query
 from readingroom.server.http.rest import build_rest_app
 from tests.support.federal.world import World
@@ -257,12 +257,12 @@ def _compare_loading(bills: int, path: Path, size: Size) -> Table:
         for name, text in (*world.bills(bills), *world.votes(bills // 20)):
             (folder / name).write_text(text, "utf-8")
         load_seconds = measure_wall_seconds(
-            lambda: loading.load(Path(scratch) / DATABASE_FILE, [folder], None)
+            lambda: loading.load(Path(scratch) / DATABASE_FILE_NAME, [folder], None)
         )
         reload_seconds = measure_wall_seconds(
-            lambda: loading.load(Path(scratch) / DATABASE_FILE, [folder], None)
+            lambda: loading.load(Path(scratch) / DATABASE_FILE_NAME, [folder], None)
         )
-        with closing(sqlite3.connect(Path(scratch) / DATABASE_FILE)) as db:
+        with closing(sqlite3.connect(Path(scratch) / DATABASE_FILE_NAME)) as db:
             row_counts = [
                 db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                 for table in ("bills", "bill_cosponsors", "member_votes", "passages", "facets")

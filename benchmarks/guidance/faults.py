@@ -50,7 +50,7 @@ class Trial:
     def _describe_outcome(self, answer: Any) -> str:
         if "error" in answer:
             return f"`{answer['error']['code']}`"
-        assert answer["content"] == self.emulator.items[_PAGE]
+        assert answer["content"] == self.emulator.items_by_path[_PAGE]
         return f"answer, `{answer['warnings'][0]['code']}`" if answer["warnings"] else "answer"
 
 

@@ -178,7 +178,7 @@ def _list_pages(emulator: govuk.GovukEmulator) -> list[str]:
     ours = "charity-commission"
     return [
         path
-        for path, item in emulator.items.items()
+        for path, item in emulator.items_by_path.items()
         if any(
             organisation["base_path"].endswith(ours)
             for organisation in item["links"].get("organisations", [])

@@ -7,7 +7,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from benchmarks.table import Ratio, Table
 from readingroom.engine.chunking import (
-    CHUNK_OVERLAP,
+    CHUNK_OVERLAP_LENGTH,
     CHUNK_SEPARATORS,
     CHUNK_SIZE,
     split_into_spans,
@@ -27,7 +27,7 @@ def measure(rounds: int) -> Table:
     text = "\n\n".join(f"{number}. {TEXT}" for number in range(1500))
     langchain_splitter = RecursiveCharacterTextSplitter(
         chunk_size=CHUNK_SIZE,
-        chunk_overlap=CHUNK_OVERLAP,
+        chunk_overlap=CHUNK_OVERLAP_LENGTH,
         separators=[*CHUNK_SEPARATORS, ""],
         keep_separator="end",
     )

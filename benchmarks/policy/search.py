@@ -21,7 +21,7 @@ from benchmarks.policy.peer import DescribedSearch
 from benchmarks.server.wires import MODERN, call_tool
 from benchmarks.table import Ratio, Table
 from readingroom.bases.policy.chunks.store import (
-    CHUNK_COLLECTION,
+    CHUNK_COLLECTION_NAME,
     build_registry_metadata,
     format_chunk_id,
 )
@@ -151,7 +151,7 @@ def _run_peer(folder: Path) -> Iterator[str]:
 async def _fill_stores(folder: Path, described_search: DescribedSearch, chunks: int) -> None:
     """The same chunks in both; the registry says the same of them."""
     store = ChunkStore(folder / "chroma")
-    collection = store.open_collection(CHUNK_COLLECTION)
+    collection = store.open_collection(CHUNK_COLLECTION_NAME)
     collection.claim_embedding(described_search.embedder.identity)
     async with open_key_values(None, folder / "registry") as client:
         await check_room_id(client, folder / "room")

@@ -169,7 +169,7 @@ def _make_amendment(number: int) -> ParsedRecord:
     return ParsedRecord(
         record,
         searchable_fields=SearchableFields(record.title, "", action.text),
-        facets={"congress": [str(congress)], "chamber": [str(record.chamber)]},
+        values_by_facet={"congress": [str(congress)], "chamber": [str(record.chamber)]},
         links=[
             RecordLink(LinkKind.AMENDMENT, bill_id, "amendments/amendment in the file of the bill")
         ],

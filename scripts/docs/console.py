@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from readingroom.bases import BASES
+from readingroom.bases import BASES_BY_NAME
 from readingroom.cli import main as readingroom
 from scripts.docs.cli import subcommands
 from scripts.docs.pages import list_handwritten_pages
@@ -129,6 +129,10 @@ def find_unchecked_answers(root: Path) -> Iterator[str]:
         if "--demo" not in example.command and SAMPLE_ADDRESS not in example.command:
             yield f"{example.location}: shows an answer that is not the sample's: add --demo"
     pages = {example.location.partition(":")[0] for example in examples}
-    for name in ("README.md", "docs/desk.md", *(f"docs/{base}.md" for base in sorted(BASES))):
+    for name in (
+        "README.md",
+        "docs/desk.md",
+        *(f"docs/{base}.md" for base in sorted(BASES_BY_NAME)),
+    ):
         if name not in pages:
             yield f"{name}: shows no command with its answer"

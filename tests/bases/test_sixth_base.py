@@ -29,7 +29,7 @@ SPEC = BaseSpec(
     name="toy",
     port=3999,
     open=LazyImport("readingroom.bases.toy.tools:open_base"),
-    settings=ToySettings,
+    settings_class=ToySettings,
     id_prefix="toy",
     routes=LazyImport("readingroom.bases.toy.routes:make_routers"),
     pages=LazyImport("readingroom.bases.toy.pages:make_pages"),
@@ -177,7 +177,7 @@ from readingroom.protocol.tool import ToolContext
 
 
 class ToyAdapter(SearchAdapter):
-    base: ClassVar[str] = "toy"
+    base_name: ClassVar[str] = "toy"
     id_forms = ("toy: (toy:1)",)
 
     def __init__(self, service: ToyService, links: PageLinks) -> None:
@@ -196,7 +196,7 @@ class ToyAdapter(SearchAdapter):
                 score=1.0,
                 published_at=None,
                 citation=Citation(citation_string=f"Note {number}", url="toy"),
-                base=self.base,
+                base=self.base_name,
             )
             for number, note in enumerate(self._service.notes(), 1)
             if words & set(note.lower().split())
@@ -205,7 +205,7 @@ class ToyAdapter(SearchAdapter):
     async def fetch(self, id: str, offset: int, call: ToolContext) -> DeskRecord:
         number = int(id.removeprefix("toy:"))
         return make_desk_record(
-            self.base,
+            self.base_name,
             id,
             title=f"Note {number}",
             text=self._service.notes()[number - 1],

@@ -57,7 +57,7 @@ CHARTS = {
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_is_named_by_its_finding_and_shows_hostile_text_as_text(name: str) -> None:
     chart: Chart = CHARTS[name]
-    root = ElementTree.fromstring(str(chart.svg))
+    root = ElementTree.fromstring(str(chart.svg_markup))
     assert root.get("aria-label") == FINDING
     elements = {element.tag.rpartition("}")[2] for element in root.iter()}
     assert "script" not in elements
@@ -67,7 +67,7 @@ def test_a_chart_is_named_by_its_finding_and_shows_hostile_text_as_text(name: st
 
 
 def test_a_timeline_shows_the_gap_and_the_day() -> None:
-    root = ElementTree.fromstring(str(CHARTS["gantt"].svg))
+    root = ElementTree.fromstring(str(CHARTS["gantt"].svg_markup))
     kinds = [element.get("class") for element in root.iter()]
     assert kinds.count("gap") == 1 and kinds.count("day") == 1
     assert kinds.count("span active") == kinds.count("span superseded") == 1
@@ -81,7 +81,7 @@ def test_one_odd_date_does_not_spoil_the_scale_of_a_timeline() -> None:
     ]
 
     def measure_bars(rows: list[GanttRow]) -> list[float]:
-        root = ElementTree.fromstring(str(draw_gantt(rows, DAY, FINDING).svg))
+        root = ElementTree.fromstring(str(draw_gantt(rows, DAY, FINDING).svg_markup))
         bars = [bar for bar in root.iter() if bar.get("class") == "span active"]
         return [float(bar.get("width", "0")) for bar in bars]
 
@@ -92,7 +92,7 @@ def test_characters_that_turn_the_order_of_others_are_shown_by_their_numbers() -
     name = "statement\u202efdp.exe\u2067"
     shown = render_template("error.html", **ERROR_PAGE | {"message": name})
     assert "statement[U+202E]fdp.exe[U+2067]" in shown
-    chart = render_template("error.html", **ERROR_PAGE | {"message": CHARTS["bars"].svg})
+    chart = render_template("error.html", **ERROR_PAGE | {"message": CHARTS["bars"].svg_markup})
     assert "\u202e" not in chart and "[U+202E]" in chart and "<svg" in chart
 
 
@@ -124,6 +124,6 @@ def test_charts_of_nothing_and_of_much_can_be_drawn(count: int) -> None:
 def test_short_labels_leave_the_width_of_a_phone_to_the_bars() -> None:
     for labels, first_bar in ((["R", "D"], 48.0), (["w" * 100], 260.0)):
         chart = draw_bars([ChartBar(label, 1) for label in labels], FINDING, HEADERS)
-        root = ElementTree.fromstring(str(chart.svg))
+        root = ElementTree.fromstring(str(chart.svg_markup))
         bars = [element for element in root.iter() if element.get("class") == "bar"]
         assert float(bars[0].get("x", "")) == first_bar

@@ -11,7 +11,7 @@ from playwright.async_api import Browser
 
 from readingroom.core import clock
 from readingroom.storage.jobs.store import JobStore
-from readingroom.storage.key_uses import KEY_USES_FILE, KeyUseDays
+from readingroom.storage.key_uses import KEY_USES_FILE_NAME, KeyUseDays
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.browser import open_page
@@ -105,9 +105,9 @@ def test_a_key_knows_the_day_of_its_last_use_and_its_file_is_written_once_a_day(
     assert keys.find_holder(b"wrong") is None
     for _ in range(3):
         assert keys.find_holder(secret.encode())
-    written = (tmp_path / KEY_USES_FILE).stat().st_mtime_ns
+    written = (tmp_path / KEY_USES_FILE_NAME).stat().st_mtime_ns
     assert keys.find_holder(secret.encode())
-    assert (tmp_path / KEY_USES_FILE).stat().st_mtime_ns == written
+    assert (tmp_path / KEY_USES_FILE_NAME).stat().st_mtime_ns == written
     now += dt.timedelta(days=2)
     assert keys.find_holder(secret.encode())
     used = {key.name: key.last_used_on for key in KeyRing(tmp_path).list_keys()}
@@ -117,7 +117,7 @@ def test_a_key_knows_the_day_of_its_last_use_and_its_file_is_written_once_a_day(
 def test_a_use_that_cannot_be_noted_lets_nobody_out(tmp_path: Path) -> None:
     keys = KeyRing(tmp_path)
     secret = keys.add_key("ann")
-    (tmp_path / KEY_USES_FILE).mkdir()
+    (tmp_path / KEY_USES_FILE_NAME).mkdir()
     assert keys.find_holder(secret.encode())
     assert KeyUseDays(tmp_path).read_days_by_digest() == {}
 

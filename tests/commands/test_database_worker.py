@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS
+from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS_SQL
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.search.vectors import build_embedded_text
 from readingroom.bases.federal.store import SharedRecords
@@ -112,7 +112,7 @@ def test_a_worker_embeds_what_a_load_left_in_the_database(url: str) -> None:
     assert read(url, "SELECT * FROM embedding_leases") == []
     rows = read(
         url,
-        f"""SELECT {PASSAGE_COLUMNS}, v.embedding, v.model
+        f"""SELECT {PASSAGE_COLUMNS_SQL}, v.embedding, v.model
             FROM chunks c JOIN passages p USING (chunk) JOIN vectors v USING (chunk)""",
     )
     assert {row["model"] for row in rows} == {model.identity}
@@ -311,7 +311,7 @@ def test_a_killed_worker_on_the_database_loses_one_batch_and_nothing_is_wrong(
             kill_all(processes)
         rows = read(
             url,
-            f"""SELECT {PASSAGE_COLUMNS}, v.embedding
+            f"""SELECT {PASSAGE_COLUMNS_SQL}, v.embedding
                 FROM chunks c JOIN passages p USING (chunk) JOIN vectors v USING (chunk)""",
         )
         assert len(rows) == total

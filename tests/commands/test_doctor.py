@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases import BASES
+from readingroom.bases import BASES_BY_NAME
 from readingroom.bases.federal.store import get_database_path, prepare_records
 from readingroom.commands import checks
 from readingroom.engine.embedding import shared
@@ -35,7 +35,7 @@ def check_all(check: str, settings: Settings) -> list[Complaint]:
     """What one check finds: one of the doctor's own, or that of a base."""
     if check in checks.CHECKS_BY_NAME:
         return list(checks.CHECKS_BY_NAME[check](settings))
-    spec = BASES[check]
+    spec = BASES_BY_NAME[check]
     assert spec.doctor is not None
     return list(spec.doctor(settings, False, None))
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS
+from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS_SQL
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.search.vectors import build_embedded_text
 from readingroom.bases.federal.store import get_database_path
-from readingroom.engine.context import CONTEXT_FIELD, prepend_context
+from readingroom.engine.context import CONTEXT_FIELD_NAME, prepend_context
 from readingroom.protocol.embedding_worker import EmbeddingWorker, HttpEmbeddingWork
 from readingroom.protocol.errors import RoomUnreachable, WorkRefused
 from readingroom.storage.chunks import Chunks, ChunkStore
@@ -187,7 +187,7 @@ def test_a_killed_worker_and_a_killed_room_lose_one_batch_and_nothing_is_wrong(
     with closing(store.connect(get_database_path(data))) as db:
         assert count_unembedded(db) == 0
         rows = db.execute(
-            f"""SELECT {PASSAGE_COLUMNS}, v.embedding, v.model
+            f"""SELECT {PASSAGE_COLUMNS_SQL}, v.embedding, v.model
                 FROM chunks c JOIN passages p USING (chunk) JOIN vectors v USING (chunk)"""
         ).fetchall()
     assert len(rows) == total
@@ -265,7 +265,7 @@ def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
         kill_all(processes)
     chunks = read_document_chunks(data)
     embedded_texts = [
-        prepend_context(str(metadata[CONTEXT_FIELD]), text)
+        prepend_context(str(metadata[CONTEXT_FIELD_NAME]), text)
         for text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
     ]
     assert len(made_after) == len(set(embedded_texts)) > 3 * 64

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from readingroom.engine.context import CONTEXT_FIELD, make_heading_context, prepend_context
+from readingroom.engine.context import CONTEXT_FIELD_NAME, make_heading_context, prepend_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex
 from readingroom.engine.shared.index import open_chunk_index
@@ -83,7 +83,7 @@ def test_vectors_of_an_older_release_are_made_anew_at_the_start(
     run_steps(index)
     stored = collection.read_chunks(with_vectors=True)
     for text, metadata, vector in zip(stored.texts, stored.metadatas, stored.vectors, strict=True):
-        assert metadata == {"source": "A", CONTEXT_FIELD: "Parking"}
+        assert metadata == {"source": "A", CONTEXT_FIELD_NAME: "Parking"}
         assert np.allclose(vector, LoadableEmbedder().embed(f"Parking\n{text}"), atol=1e-6)
     assert index.search("parking", 2, None, "semantic").hits[0].relevance_score > 0.3
     # Once is enough: nothing is embedded again at the next start.
@@ -128,6 +128,6 @@ def test_a_chunk_that_changes_meanwhile_is_left_alone(
     stored = dict(
         zip(collection.read_chunks().ids, collection.read_chunks().metadatas, strict=True)
     )
-    assert CONTEXT_FIELD not in stored.get("a", {})
-    assert CONTEXT_FIELD in stored["b"]
+    assert CONTEXT_FIELD_NAME not in stored.get("a", {})
+    assert CONTEXT_FIELD_NAME in stored["b"]
     index.close()

@@ -262,7 +262,7 @@ def test_beyond_the_budget_scores_are_still_those_of_all_the_words(
         make_document(f"{number:02}", body, title, **metadata)
         for number, (title, body, metadata) in enumerate(made)
     ]
-    index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS, postings_budget=0)
+    index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS, max_postings=0)
     index.replace_documents(documents, 1)
     wanted = _Brute(documents).search(" ".join(words), where)
 

@@ -74,7 +74,7 @@ async def open_desk(
         }
         # Long enough for a machine that does much else: a late base would be a note.
         service = FederationService(adapters, {}, WordEmbedder(), FanOut(deadline_seconds=120))  # type: ignore[arg-type]
-        await stack.enter_async_context(service.running())
+        await stack.enter_async_context(service.run_inside())
         yield service
 
 

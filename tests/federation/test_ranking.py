@@ -223,7 +223,7 @@ class Counted:
 class AskingBase(SearchAdapter):
     """Notes whether the question had been embedded when it was asked."""
 
-    base: ClassVar[str] = "policy"
+    base_name: ClassVar[str] = "policy"
 
     def __init__(self, embedder: Counted) -> None:
         self._embedder = embedder
@@ -243,7 +243,7 @@ async def test_the_question_is_embedded_once_before_the_bases_are_asked() -> Non
     embedder = Counted()
     base = AskingBase(embedder)
     service = FederationService({"policy": base}, {}, embedder, FanOut())  # type: ignore[arg-type]
-    async with service.running():
+    async with service.run_inside():
         answer = await service.search(
             DeskSearch(query=QUESTION), ToolContext("1", "test", no_progress)
         )

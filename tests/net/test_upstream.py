@@ -40,7 +40,7 @@ pytestmark = pytest.mark.anyio
 
 @requirement("guidance:breaker")
 def test_the_breaker_opens_after_failures_in_a_row_and_a_success_starts_the_count_anew() -> None:
-    breaker = CircuitBreaker(failure_threshold=3, clock=Clock())
+    breaker = CircuitBreaker(failure_threshold=3, read_clock=Clock())
     for outcome in (
         breaker.record_failure,
         breaker.record_failure,
@@ -58,7 +58,7 @@ def test_the_breaker_opens_after_failures_in_a_row_and_a_success_starts_the_coun
 @requirement("guidance:breaker")
 def test_after_its_pause_the_breaker_lets_one_through_and_its_outcome_decides() -> None:
     clock = Clock()
-    breaker = CircuitBreaker(failure_threshold=1, pause_seconds=10, clock=clock)
+    breaker = CircuitBreaker(failure_threshold=1, pause_seconds=10, read_clock=clock)
     breaker.record_failure()
     clock.now += 9
     assert (breaker.allow_request(), breaker.wait_seconds) == (False, 1)
@@ -75,7 +75,7 @@ def test_after_its_pause_the_breaker_lets_one_through_and_its_outcome_decides() 
 @requirement("guidance:breaker")
 def test_a_probe_whose_caller_left_does_not_keep_the_breaker_shut() -> None:
     clock = Clock()
-    breaker = CircuitBreaker(failure_threshold=1, pause_seconds=10, clock=clock)
+    breaker = CircuitBreaker(failure_threshold=1, pause_seconds=10, read_clock=clock)
     breaker.record_failure()
     clock.now += 10
     assert breaker.allow_request()
@@ -96,7 +96,7 @@ def test_no_window_ever_holds_more_turns_than_the_limit(
     limit: int, arrivals: list[tuple[float, float]]
 ) -> None:
     clock = Clock(0.0)
-    limiter = SlidingWindow(limit, clock=clock, sleep=clock.sleep)
+    limiter = SlidingWindow(limit, read_clock=clock, sleep=clock.sleep)
     taken: list[float] = []
 
     async def all_come() -> None:
@@ -138,7 +138,7 @@ async def test_of_a_burst_of_500_ten_go_ten_wait_and_the_rest_hear_at_once_when_
 @requirement("guidance:limit")
 async def test_clients_do_not_share_their_turns() -> None:
     clock = Clock()
-    limiter = SlidingWindow(1, clock=clock, sleep=clock.sleep)
+    limiter = SlidingWindow(1, read_clock=clock, sleep=clock.sleep)
     assert await limiter.acquire_turn("ann", 0) is None
     assert await limiter.acquire_turn("ann", 0) == 1.0
     assert await limiter.acquire_turn("bob", 0) is None
@@ -151,7 +151,7 @@ async def test_who_wakes_late_moves_those_after_him() -> None:
     async def oversleep(seconds: float) -> None:
         clock.now += seconds + 0.3
 
-    limiter = SlidingWindow(1, clock=clock, sleep=oversleep)
+    limiter = SlidingWindow(1, read_clock=clock, sleep=oversleep)
     taken = []
     for _ in range(3):
         assert await limiter.acquire_turn("ann", 5) is None
@@ -184,13 +184,13 @@ async def test_the_budget_is_counted_when_a_request_is_sent() -> None:
             sent_at.append(clock.now)
             return httpx2.Response(200, json={})
 
-    limiter = SlidingWindow(2, clock=clock, sleep=clock.sleep)
+    limiter = SlidingWindow(2, read_clock=clock, sleep=clock.sleep)
     client = UpstreamClient(
         "http://govuk.example",
         limiter,
         UpstreamMetrics(),
         timeout_seconds=600.0,
-        clock=clock,
+        read_clock=clock,
         sleep=clock.sleep,
     )
     client.__dict__["_http_client"] = httpx2.AsyncClient(transport=OneConnection())
@@ -244,7 +244,7 @@ PAGE = Reply(200, b"{}", etag='"1"')
 
 
 def make_cache(clock: Clock, stale: float = 100.0) -> Cache:
-    return Cache(MemoryCacheBackend(clock=clock), stale, clock=clock)
+    return Cache(MemoryCacheBackend(read_clock=clock), stale, read_clock=clock)
 
 
 @requirement("guidance:cache")
@@ -343,7 +343,7 @@ async def test_a_refresh_goes_past_a_fresh_entry_without_its_etag() -> None:
 @requirement("guidance:cache")
 async def test_a_shelf_forgets_the_least_used_and_what_is_over_its_time() -> None:
     clock = Clock()
-    shelf = MemoryCacheBackend(max_bytes=3000, clock=clock)
+    shelf = MemoryCacheBackend(max_bytes=3000, read_clock=clock)
     entry = CacheEntry(Reply(200, b"x" * 300), clock.now, 60)
     for key in "abc":
         await shelf.put_entry(key, entry, 10)
@@ -421,8 +421,8 @@ def make_client(handler: Handler, clock: Clock) -> UpstreamClient:
         "https://host.example",
         SlidingWindow(PLENTY),
         UpstreamMetrics(),
-        circuit_breaker=CircuitBreaker(failure_threshold=5, pause_seconds=15, clock=clock),
-        clock=clock,
+        circuit_breaker=CircuitBreaker(failure_threshold=5, pause_seconds=15, read_clock=clock),
+        read_clock=clock,
         sleep=clock.sleep,
         draw_jitter=lambda: 0.5,
     )
@@ -711,7 +711,7 @@ async def test_while_redis_and_the_upstream_fail_what_this_process_had_is_the_la
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
         redis = RedisConnection(f"redis://127.0.0.1:{held.getsockname()[1]}/0")
-        cache = Cache(RedisCacheBackend(redis), 100.0, clock=clock)
+        cache = Cache(RedisCacheBackend(redis), 100.0, read_clock=clock)
         for _ in range(2):
             assert not (
                 await cache.get_reply("k", 60, source.fetch)

@@ -422,7 +422,7 @@ def test_of_ten_answers_to_one_request_one_counts(app: App, person: Person) -> N
 
 
 def test_an_app_that_refreshes_without_end_fills_no_disk(tmp_path: Path) -> None:
-    store = GrantStore(tmp_path, clock_function=lambda: 0.0)
+    store = GrantStore(tmp_path, read_clock=lambda: 0.0)
     store.add_client("eager", "{}")
     request = store.find_request(store.add_request("eager", "{}"))
     assert request
@@ -683,7 +683,7 @@ def test_the_page_cannot_be_framed_and_shows_names_as_text(
 
 def test_registering_without_end_fills_no_disk(tmp_path: Path) -> None:
     moments = iter(range(10**6))
-    store = GrantStore(tmp_path, clock_function=lambda: float(next(moments)))
+    store = GrantStore(tmp_path, read_clock=lambda: float(next(moments)))
     for number in range(MAX_CLIENTS + 50):
         store.add_client(f"client-{number}", "{}")
     assert store.find_client_metadata("client-0") is None
@@ -692,7 +692,7 @@ def test_registering_without_end_fills_no_disk(tmp_path: Path) -> None:
 
 def test_a_client_with_a_grant_is_kept_and_codes_end(tmp_path: Path) -> None:
     now = [0.0]
-    store = GrantStore(tmp_path, clock_function=lambda: now[0])
+    store = GrantStore(tmp_path, read_clock=lambda: now[0])
     store.add_client("kept", "{}")
     request_id = store.add_request("kept", "{}")
     request = store.find_request(request_id)

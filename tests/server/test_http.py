@@ -12,7 +12,7 @@ import anyio
 import httpx2
 import pytest
 
-from readingroom.bases import BASES
+from readingroom.bases import BASES_BY_NAME
 from readingroom.server.errors import RateLimited
 from readingroom.server.http.addresses import get_address_group
 from readingroom.server.http.limits import RateLimiter
@@ -59,7 +59,7 @@ async def test_the_index_is_a_page_for_people_and_json_for_machines(room: Served
     whole, *faces = listed["servers"]
     urls = {face["name"]: face.get("sse") for face in faces}
     assert whole["name"] == "reading-room"
-    assert whole["bases"] == sorted(BASES)
+    assert whole["bases"] == sorted(BASES_BY_NAME)
     assert urls.keys() >= {"ccew-mcp", "kb-mcp"}
     assert (urls["ccew-mcp"], urls["kb-mcp"]) == (None, f"{room.url}/text/sse")
 
@@ -257,7 +257,7 @@ async def test_a_caller_over_its_rate_is_told_when_to_come_back(tmp_path: Path) 
 @requirement("room:limits")
 def test_the_bucket_refills_with_time_and_callers_do_not_share_it() -> None:
     now = [0.0]
-    limiter = RateLimiter(60, clock=lambda: now[0])
+    limiter = RateLimiter(60, read_clock=lambda: now[0])
     for _ in range(60):
         limiter.count_request("ann")
     with pytest.raises(RateLimited) as refused:
@@ -270,7 +270,7 @@ def test_the_bucket_refills_with_time_and_callers_do_not_share_it() -> None:
 
 @requirement("room:limits")
 def test_a_flood_of_other_callers_gives_nobody_a_new_allowance() -> None:
-    limiter = RateLimiter(600, clock=lambda: 0.0)
+    limiter = RateLimiter(600, read_clock=lambda: 0.0)
     for _ in range(600):
         limiter.count_request("ann")
     for number in range(25_000):

@@ -438,7 +438,7 @@ def rotating() -> Iterator[Issuer]:
 @pytest.fixture
 def keys(rotating: Issuer, clock: Clock) -> SigningKeys:
     rotating.asked()
-    return SigningKeys(rotating.url, clock=clock)
+    return SigningKeys(rotating.url, read_clock=clock)
 
 
 @requirement("federal:auth:oauth")

@@ -12,7 +12,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from readingroom.bases.federal.store import DATABASE_FILE
+from readingroom.bases.federal.store import DATABASE_FILE_NAME
 from readingroom.bases.federal.tools import open_federal
 from readingroom.bases.text.tools import open_text
 from readingroom.core.errors import KnowledgeError
@@ -177,7 +177,7 @@ async def test_warming_up_an_empty_federal_base_loads_no_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Embedder, "_load_model", lambda self: pytest.fail("a model is loaded"))
-    base: KnowledgeBase = open_federal(tmp_path / DATABASE_FILE, Embedder(tmp_path))
+    base: KnowledgeBase = open_federal(tmp_path / DATABASE_FILE_NAME, Embedder(tmp_path))
 
     await base.warm_up()
 

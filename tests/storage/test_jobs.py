@@ -263,7 +263,7 @@ def test_files_that_no_job_names_are_deleted_at_the_start(tmp_path: Path) -> Non
 def test_jobs_of_a_table_without_callers_are_done(tmp_path: Path) -> None:
     jobs = open_store(tmp_path)
     jobs.add_job("toy.count", "Count", {})
-    with closing(connect(tmp_path / store.JOBS_FILE)) as db:
+    with closing(connect(tmp_path / store.JOBS_FILE_NAME)) as db:
         db.execute("ALTER TABLE jobs DROP COLUMN caller")
         db.execute("ALTER TABLE jobs DROP COLUMN file_bytes")
     claimed = JobStore(tmp_path).claim_job(KINDS, "ann")

@@ -179,7 +179,7 @@ def test_a_heartbeat_is_seen_while_the_change_of_a_base_is_open(
 
 @pytest.mark.anyio
 async def test_a_caller_has_one_limit_at_all_processes(databases: list[PostgresDatabase]) -> None:
-    here, there = (RateLimiter(60, clock=lambda: 0.0) for _ in databases)
+    here, there = (RateLimiter(60, read_clock=lambda: 0.0) for _ in databases)
     buckets = [SharedBuckets(database) for database in databases]
     for limiter, bucket in zip((here, there), buckets, strict=True):
         await limiter.exchange_request_counts(bucket)

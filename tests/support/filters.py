@@ -14,7 +14,7 @@ from readingroom.core.filters import (
 
 def passes(metadata: Metadata, where: Filter | None) -> bool:
     """Whether a chunk with this metadata may answer."""
-    return all(_holds(metadata.get(part.field), part) for part in flatten_filter(where))
+    return all(_holds(metadata.get(part.field_name), part) for part in flatten_filter(where))
 
 
 def _holds(value: Scalar | None, part: Condition) -> bool:

@@ -36,7 +36,7 @@ class Upstream:
 
     def reset(self) -> "Upstream":
         """As new, on the same socket."""
-        self.emulator.items = make_sample_content_items()
+        self.emulator.items_by_path = make_sample_content_items()
         self.emulator.apply_fault = None
         self.emulator.lists_total = self.emulator.lists_withdrawn = True
         self.emulator.seen_requests.clear()
@@ -114,13 +114,13 @@ async def rigged(
         SlidingWindow(per_second),
         meter,
         timeout_seconds=5.0,
-        circuit_breaker=CircuitBreaker(clock=steady),
+        circuit_breaker=CircuitBreaker(read_clock=steady),
         # The budget is counted in real time.
-        clock=time.monotonic if has_real_time else steady,
+        read_clock=time.monotonic if has_real_time else steady,
         sleep=anyio.sleep if has_real_time else steady.sleep,
         draw_jitter=lambda: 0.5,
     )
-    cache = Cache(MemoryCacheBackend(clock=wall), stale_seconds, clock=wall)
+    cache = Cache(MemoryCacheBackend(read_clock=wall), stale_seconds, read_clock=wall)
     store = GovukReader(url, client, cache, meter, lifetimes or CacheLifetimes())
     try:
         yield Rig(GuidanceService(store, SlidingWindow(PLENTY)), client, wall, steady)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from readingroom.bases import BASES
+from readingroom.bases import BASES_BY_NAME
 from readingroom.console.completion import complete_with
 from readingroom.console.layout import make_bold, make_faint, wrap_text
 from readingroom.console.options import (
@@ -32,7 +32,7 @@ _MAX_PASSAGE_CHARS = 600  # of a passage that is printed
 
 
 def _complete_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
-    return list(BASES)
+    return list(BASES_BY_NAME)
 
 
 @click.command()
@@ -60,7 +60,7 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **search_options: 
     """
     search_options["source"] = list(search_options["source"]) or None
     ask_command = Ask(search=build_model(DeskSearch, query=question, **search_options))
-    with open_sample_settings(settings, BASES.values()) as chosen_settings:
+    with open_sample_settings(settings, BASES_BY_NAME.values()) as chosen_settings:
         search_answer = run_command(ask_command, FEDERATION_SPEC, chosen_settings, no_progress)
     notes_of_this_command = [
         *_describe_empty_bases(search_answer, chosen_settings),
@@ -117,25 +117,28 @@ def _format_answer(search_answer: dict[str, Any], notes_of_this_command: Sequenc
     )
 
 
-def _format_hit(hit_number: int, hit: dict[str, Any], line_width: int) -> str:
-    passage = textwrap.shorten(hit["snippet"], _MAX_PASSAGE_CHARS, placeholder=" …")
+def _format_hit(hit_number: int, hit_fields: dict[str, Any], line_width: int) -> str:
+    passage_text = textwrap.shorten(hit_fields["snippet"], _MAX_PASSAGE_CHARS, placeholder=" …")
     wrapped_passage = textwrap.fill(
-        passage, line_width, initial_indent="   ", subsequent_indent="   "
+        passage_text, line_width, initial_indent="   ", subsequent_indent="   "
     )
     detail_line = " · ".join(
-        filter(None, [hit["base"], _format_period_in_force(hit["in_force"]), hit["id"]])
+        filter(
+            None,
+            [hit_fields["base"], _format_period_in_force(hit_fields["in_force"]), hit_fields["id"]],
+        )
     )
-    citation = wrap_text(f"{hit_number}. {hit['citation']['citation_string']}")
+    citation = wrap_text(f"{hit_number}. {hit_fields['citation']['citation_string']}")
     hit_lines = [make_bold(citation), wrapped_passage, make_faint(wrap_text(detail_line, "   "))]
-    if not hit["url"].startswith(hit["id"]):
-        hit_lines.append(make_faint(f"   {hit['url']}"))
+    if not hit_fields["url"].startswith(hit_fields["id"]):
+        hit_lines.append(make_faint(f"   {hit_fields['url']}"))
     return "\n".join(hit_lines)
 
 
-def _format_period_in_force(period_in_force: dict[str, Any] | None) -> str | None:
-    if period_in_force is None:
+def _format_period_in_force(period_fields: dict[str, Any] | None) -> str | None:
+    if period_fields is None:
         return None
     until_text = (
-        f"to {period_in_force['effective_to']}" if period_in_force["effective_to"] else "and still"
+        f"to {period_fields['effective_to']}" if period_fields["effective_to"] else "and still"
     )
-    return f"in force from {period_in_force['effective_from']} {until_text}"
+    return f"in force from {period_fields['effective_from']} {until_text}"

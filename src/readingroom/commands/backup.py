@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from readingroom import __version__
-from readingroom.bases import BASES
+from readingroom.bases import BASES_BY_NAME
 from readingroom.console.options import (
     add_common_options,
     explain_interrupt,
@@ -30,7 +30,7 @@ from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import Command
 from readingroom.storage.archive import Manifest, copy_database, make_file_entries, pack_archive
 from readingroom.storage.errors import BackupUnusable, FolderInUse
-from readingroom.storage.keys import KEYS_FILE
+from readingroom.storage.keys import KEYS_FILE_NAME
 from readingroom.storage.lock import FolderLock, FolderOwner, read_folder_owner
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 
@@ -80,7 +80,7 @@ def load_backup_handlers() -> dict[str, BaseBackup]:
     """Return how each base that has data of its own is backed up."""
     return {
         base_name: base_spec.backup.import_value()
-        for base_name, base_spec in BASES.items()
+        for base_name, base_spec in BASES_BY_NAME.items()
         if base_spec.backup
     }
 
@@ -89,7 +89,7 @@ def run_base_command(
     base_name: str, base_command: Command, settings: RoomSettings
 ) -> dict[str, Any]:
     """Run a command of a base, here or in the server that owns its folder."""
-    return run_command(base_command, BASES[base_name], settings)
+    return run_command(base_command, BASES_BY_NAME[base_name], settings)
 
 
 @contextmanager
@@ -146,8 +146,8 @@ def _copy_all_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     key_ring = open_keys(settings)
     if isinstance(key_ring, SharedKeyRing):
         key_ring.dump_keys(copies_folder)
-    elif (settings.data / KEYS_FILE).exists():
-        copy_database(settings.data / KEYS_FILE, copies_folder / KEYS_FILE)
+    elif (settings.data / KEYS_FILE_NAME).exists():
+        copy_database(settings.data / KEYS_FILE_NAME, copies_folder / KEYS_FILE_NAME)
     record_counts_by_base: dict[str, dict[str, Any]] = {}
     for base_name, backup_handler in load_backup_handlers().items():
         if backup_handler.has_data(settings):

@@ -36,7 +36,7 @@ from readingroom.net.http import make_client
 from readingroom.protocol.doctor import Complaint
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.database import connect
-from readingroom.storage.keys import KEYS_FILE
+from readingroom.storage.keys import KEYS_FILE_NAME
 from readingroom.storage.keyvalue import check_server_durability, open_key_values
 from readingroom.storage.postgres.database import find_database
 from readingroom.storage.postgres.health import list_problems
@@ -94,7 +94,7 @@ def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
             # A group may have been given the directory on purpose, everybody has not.
             is_note=not granted_mode_bits & 0o007,
         )
-    for file_name in (KEYS_FILE, CONFIGURATION_FILE_NAME):
+    for file_name in (KEYS_FILE_NAME, CONFIGURATION_FILE_NAME):
         file_path = settings.data / file_name
         if file_path.exists() and stat.S_IMODE(file_path.stat().st_mode) & 0o077:
             if file_name == CONFIGURATION_FILE_NAME and b"api_key" not in file_path.read_bytes():

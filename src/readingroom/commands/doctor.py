@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from readingroom.bases import BASES
+from readingroom.bases import BASES_BY_NAME
 from readingroom.commands.backup import run_base_command
 from readingroom.commands.checks import CHECKS_BY_NAME
 from readingroom.console.options import add_common_options, print_result
@@ -27,7 +27,7 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     not count.
     """
     checked_base_specs = [
-        base_spec for base_spec in BASES.values() if _has_data_to_check(base_spec, settings)
+        base_spec for base_spec in BASES_BY_NAME.values() if _has_data_to_check(base_spec, settings)
     ]
     checked_names = [*(base_spec.name for base_spec in checked_base_specs), *CHECKS_BY_NAME]
     findings = [

@@ -33,7 +33,7 @@ from readingroom.interrupts import change_kept_sentence, defer_interrupts
 from readingroom.protocol.backup import BaseBackup
 from readingroom.storage.archive import Manifest, unpack_archive
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty, StorageFailed
-from readingroom.storage.keys import KEYS_FILE, Key, KeyRing
+from readingroom.storage.keys import KEYS_FILE_NAME, Key, KeyRing
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 from readingroom.storage.postgres.preflight import check_database
 
@@ -86,9 +86,9 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
                 report_unpacked_files,
             )
             restored_keys = _restore_keys(staging_folder)
-            has_key_file = (staging_folder / KEYS_FILE).exists()
+            has_key_file = (staging_folder / KEYS_FILE_NAME).exists()
             old_keys = _list_old_keys(settings)
-            restored_counts = _restore_bases(
+            restored_counts_by_base = _restore_bases(
                 backup_manifest, backup_handler_by_base, settings, force
             )
             _move_keys_to_database(settings, staging_folder)
@@ -100,7 +100,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     result_fields = {
         "data": str(data_directory),
         "created_at": backup_manifest.created_at,
-        "bases": backup_manifest.bases | restored_counts,
+        "bases": backup_manifest.bases | restored_counts_by_base,
         "keys": [asdict(restored_key) for restored_key in restored_keys],
         "keys_kept": [] if has_key_file else [old_key.name for old_key in old_keys],
         "keys_removed": [old_key.name for old_key in old_keys] if has_key_file else [],
@@ -174,7 +174,7 @@ def _check_manifest(
             )
     for file_name in backup_manifest.files:
         # Everything else would get to the data directory as it is, read by nobody before.
-        if file_name not in (KEYS_FILE, SAMPLE_MARK_FILE_NAME) and not any(
+        if file_name not in (KEYS_FILE_NAME, SAMPLE_MARK_FILE_NAME) and not any(
             backup_handler_by_base[base_name].is_backup_file(file_name)
             for base_name in backup_manifest.bases
         ):
@@ -183,9 +183,11 @@ def _check_manifest(
 
 def _restore_keys(staging_folder: Path) -> list[Key]:
     """Replace the unpacked key file by a new one with the same keys, and return them."""
-    if not (staging_folder / KEYS_FILE).exists():
+    if not (staging_folder / KEYS_FILE_NAME).exists():
         return []
-    untrusted_copy_path = (staging_folder / KEYS_FILE).rename(staging_folder / f".{KEYS_FILE}")
+    untrusted_copy_path = (staging_folder / KEYS_FILE_NAME).rename(
+        staging_folder / f".{KEYS_FILE_NAME}"
+    )
     restored_keys = KeyRing(staging_folder).restore_keys(untrusted_copy_path)
     untrusted_copy_path.unlink()
     return restored_keys
@@ -193,7 +195,7 @@ def _restore_keys(staging_folder: Path) -> list[Key]:
 
 def _move_keys_to_database(settings: RoomSettings, staging_folder: Path) -> None:
     """Move the restored keys to the database, where the settings name one."""
-    key_ring, keys_path = open_keys(settings), staging_folder / KEYS_FILE
+    key_ring, keys_path = open_keys(settings), staging_folder / KEYS_FILE_NAME
     if isinstance(key_ring, SharedKeyRing) and keys_path.exists():
         key_ring.replace_all_keys(keys_path)
         keys_path.unlink()
@@ -242,7 +244,7 @@ def _restore_bases(
     for backup_handler in backup_handler_by_base.values():
         setting_changes |= backup_handler.relocate_paths(settings, staging_folder)
     staged_settings = settings.model_copy(update=setting_changes)
-    restored_counts = {}
+    restored_counts_by_base = {}
     for base_name in backup_manifest.bases:
         click.echo(f"{base_name}: putting back", err=True)
         run_command_here = partial(run_base_command, base_name)
@@ -250,17 +252,17 @@ def _restore_bases(
             staged_settings, settings.data, may_replace, run_command_here
         )
         if restored_record_counts is not None:
-            restored_counts[base_name] = restored_record_counts
-    return restored_counts
+            restored_counts_by_base[base_name] = restored_record_counts
+    return restored_counts_by_base
 
 
 def _move_restored_files(staging_folder: Path, data_directory: Path) -> None:
     """Rename only: what was there goes aside, what was restored takes its place."""
     replaceable_paths = _list_replaceable_paths(data_directory)
-    if not (staging_folder / KEYS_FILE).exists():
+    if not (staging_folder / KEYS_FILE_NAME).exists():
         # A server without keys is open: nobody asked for that by restoring documents.
         replaceable_paths = [
-            old_path for old_path in replaceable_paths if old_path.name != KEYS_FILE
+            old_path for old_path in replaceable_paths if old_path.name != KEYS_FILE_NAME
         ]
     if replaceable_paths:
         replaced_folder = (

@@ -17,7 +17,7 @@ _ANSI_CODE_BY_MARK = {
     _RED_MARK: "\x1b[31m",
     _END_MARK: "\x1b[0m",
 }
-_COLUMN_GAP = "  "
+_COLUMN_SEPARATOR = "  "
 
 
 def make_bold(plain_text: str) -> str:
@@ -104,7 +104,7 @@ def _align_columns(
                 if column_index in right_aligned_columns
                 else cell_text + padding_text
             )
-        aligned_lines.append(_COLUMN_GAP.join(padded_cells).rstrip())
+        aligned_lines.append(_COLUMN_SEPARATOR.join(padded_cells).rstrip())
     return aligned_lines
 
 
@@ -132,7 +132,9 @@ def _join_cells_into_lines(labelled_cells: Sequence[str], terminal_width: int) -
     joined_lines: list[str] = []
     for labelled_cell in labelled_cells:
         joined_line = (
-            f"{joined_lines[-1]}{_COLUMN_GAP}{labelled_cell}" if joined_lines else labelled_cell
+            f"{joined_lines[-1]}{_COLUMN_SEPARATOR}{labelled_cell}"
+            if joined_lines
+            else labelled_cell
         )
         if joined_lines and _measure_width(joined_line) <= terminal_width:
             joined_lines[-1] = joined_line

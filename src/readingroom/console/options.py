@@ -53,12 +53,12 @@ from readingroom.storage.errors import (
 CommandFunction = Callable[..., Any]
 # Codes, because the error of a command that a server ran has another class.
 _WRONG_PARAMETER_CODES = frozenset(
-    error.code for error in (InvalidDate, InvalidKeyName, InvalidPath, UnknownSource)
+    make_error.code for make_error in (InvalidDate, InvalidKeyName, InvalidPath, UnknownSource)
 )
 _WRONG_VALUE_CODES = _WRONG_PARAMETER_CODES | {InvalidArguments.code, InvalidSetting.code}
 Model = TypeVar("Model", bound=BaseModel)
 
-log_level_option = click.option(
+add_log_level_option = click.option(
     "--log-level", type=click.Choice(get_args(LogLevel)), help="How much to log [info]."
 )
 
@@ -107,10 +107,10 @@ def add_embedding_options(command_function: CommandFunction) -> CommandFunction:
     command_with_settings = add_common_options(
         command_function, common_setting_names=("embedding_device",)
     )
-    return device_option(command_with_settings)
+    return add_device_option(command_with_settings)
 
 
-device_option = click.option(
+add_device_option = click.option(
     "--device",
     "embedding_device",
     type=click.Choice(["cpu", "cuda", "auto"]),

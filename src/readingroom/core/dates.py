@@ -90,8 +90,8 @@ def find_past_day(question_text: str, today: date) -> date | None:
     return None
 
 
-def _make_day(year: int, month: int, day: int) -> date | None:
+def _make_day(year: int, month_number: int, day_number: int) -> date | None:
     try:
-        return date(year, month, day)
+        return date(year, month_number, day_number)
     except ValueError:
         return None

@@ -18,7 +18,7 @@ Metadata = Mapping[str, Scalar]
 class Equals:
     """The field has this value."""
 
-    field: str
+    field_name: str
     value: Scalar
 
 
@@ -26,7 +26,7 @@ class Equals:
 class In:
     """The field has one of these values."""
 
-    field: str
+    field_name: str
     values: tuple[Scalar, ...]
 
 
@@ -34,13 +34,13 @@ class In:
 class Range:
     """The field's number is neither below `low` nor above `high`; both ends are included."""
 
-    field: str
+    field_name: str
     low: FilterNumber | None = None
     high: FilterNumber | None = None
 
     def __post_init__(self) -> None:
         if self.low is None and self.high is None:
-            raise ValueError(f"a range of {self.field!r} needs `low`, `high` or both")
+            raise ValueError(f"a range of {self.field_name!r} needs `low`, `high` or both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,10 @@ class FilterFields:
                 if isinstance(flat_condition, In)
                 else self.numeric_range_fields
             )
-            if flat_condition.field not in allowed_fields:
+            if flat_condition.field_name not in allowed_fields:
                 raise ValueError(
-                    f"{flat_condition.field!r} is not a filter field; there are {allowed_fields}"
+                    f"{flat_condition.field_name!r} is not a filter field; "
+                    f"there are {allowed_fields}"
                 )
         return flat_conditions
 
@@ -100,8 +101,8 @@ def flatten_filter(chunk_filter: Filter | None) -> Iterator[Condition]:
         case And(sub_filters):
             for sub_filter in sub_filters:
                 yield from flatten_filter(sub_filter)
-        case Equals(field, value):
-            yield In(field, (value,))
+        case Equals(field_name, value):
+            yield In(field_name, (value,))
         case In() | Range():
             yield chunk_filter
 

@@ -24,7 +24,7 @@ class LRUCache(Generic[Key, Value]):
         self, max_size: int, weigh_entry: Callable[[Key, Value], int] = _weigh_as_one
     ) -> None:
         self._max_size = max_size
-        self._weigh = weigh_entry
+        self._weigh_entry = weigh_entry
         self._total_weight = 0
         self._entries: OrderedDict[Key, Value] = OrderedDict()
         # Callers are threads, and moving an entry while another is evicted would break the order.
@@ -51,7 +51,7 @@ class LRUCache(Generic[Key, Value]):
         with self._lock:
             self._remove_entry(cache_key)
             self._entries[cache_key] = cached_value
-            self._total_weight += self._weigh(cache_key, cached_value)
+            self._total_weight += self._weigh_entry(cache_key, cached_value)
             while self._total_weight > self._max_size:
                 self._remove_entry(next(iter(self._entries)))
 
@@ -63,4 +63,4 @@ class LRUCache(Generic[Key, Value]):
     def _remove_entry(self, cache_key: Key) -> None:
         cached_value = self._entries.pop(cache_key, None)
         if cached_value is not None:
-            self._total_weight -= self._weigh(cache_key, cached_value)
+            self._total_weight -= self._weigh_entry(cache_key, cached_value)

@@ -67,20 +67,20 @@ def declare_setting(
     description: str,
     *,
     accepts_empty: bool = False,
-    used_by_sample: bool = True,
+    is_used_by_sample: bool = True,
     flag_name: str | None = None,
     **bounds: Any,
 ) -> Any:
     """Declare a setting with its environment variable.
 
     `accepts_empty`: an empty variable is a value of its own, and not the same as none.
-    `used_by_sample`: whether the sample takes it; not so where it would mix in the user's own data.
+    `is_used_by_sample`: whether the sample takes it; not so where it would mix in a user's data.
     `flag_name`: the command-line option, where it is not the field's name.
     """
     schema_extra: dict[str, Any] = {"env": variable_name}
     if accepts_empty:
         schema_extra["empty_counts"] = True
-    if not used_by_sample:
+    if not is_used_by_sample:
         schema_extra["not_for_sample"] = True
     if flag_name:
         schema_extra["flag"] = flag_name
@@ -108,7 +108,7 @@ class RoomSettings(BaseModel):
         None,
         "REDIS_URL",
         "A Redis or Valkey server that several processes share; by default each has its own state.",
-        used_by_sample=False,
+        is_used_by_sample=False,
     )
     database_url: SecretStr | None = declare_setting(
         None,
@@ -116,7 +116,7 @@ class RoomSettings(BaseModel):
         "A PostgreSQL database with pgvector that several processes share "
         "(`postgresql://…`, with `readingroom[postgres]`); by default each base keeps its data in "
         "the data directory, for one process.",
-        used_by_sample=False,
+        is_used_by_sample=False,
     )
     embedding_model_dir: Path | None = declare_setting(
         None,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+DASH_CHARACTERS = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """Every character that is read as a dash; it can stand in a character class as it is."""
-_HYPHEN_BY_DASH = dict.fromkeys(map(ord, DASHES), "-")
+_HYPHEN_BY_DASH = dict.fromkeys(map(ord, DASH_CHARACTERS), "-")
 # Controls but for tabs and line ends, overrides of the direction of writing, halves of characters.
 _CONTROL_CHARACTERS_PATTERN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -98,17 +98,19 @@ def find_page_runs(page_numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Return the first and last page of each unbroken run; `page_numbers` must be in order."""
     page_runs: list[tuple[int, int]] = []
     for page_number in page_numbers:
-        run_first_page = page_number
+        run_first_page_number = page_number
         if page_runs and page_number == page_runs[-1][1] + 1:
-            run_first_page, _ = page_runs.pop()
-        page_runs.append((run_first_page, page_number))
+            run_first_page_number, _ = page_runs.pop()
+        page_runs.append((run_first_page_number, page_number))
     return page_runs
 
 
 def cite_pages(page_numbers: Sequence[int]) -> str:
     """Return `p. 14–15, 17`; an empty string for no pages."""
     range_texts = [
-        f"{first_page}–{last_page}" if last_page > first_page else f"{first_page}"
-        for first_page, last_page in find_page_runs(page_numbers)
+        f"{first_page_number}–{last_page_number}"
+        if last_page_number > first_page_number
+        else f"{first_page_number}"
+        for first_page_number, last_page_number in find_page_runs(page_numbers)
     ]
     return f"p. {', '.join(range_texts)}" if range_texts else ""

@@ -22,7 +22,7 @@ BILLS_PER_CONGRESS = 80
 _RANDOM_SEED = 1789
 _FIRST_BILL_NUMBER = 95001
 """No Congress has introduced as many bills."""
-_FIRST_ROLL_CALL = 9801
+_FIRST_ROLL_CALL_NUMBER = 9801
 _FIRST_AND_LAST_DAY_BY_CONGRESS = {
     117: (dt.date(2021, 1, 12), dt.date(2022, 12, 15)),
     118: (dt.date(2023, 1, 12), dt.date(2024, 12, 12)),
@@ -36,7 +36,7 @@ AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE
 NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY
 """
 _STATE_CODES = _STATES_TEXT.split()
-_SENATORS_ALREADY_IN_SAMPLE = {"VA": 1, "WA": 1}
+_SENATOR_COUNTS_BY_STATE = {"VA": 1, "WA": 1}
 """Two senators stand in the files of `records/` already."""
 _FIRST_NAMES_TEXT = """
 Alma Bert Cora Dale Edith Floyd Greta Hugo Irma Jonas Kira Leland Maud Ned Odette Perry Quinn
@@ -49,7 +49,7 @@ Lowther Marchbank Netherby Oakshott Pendrell Quillan Ravensby Stanhill Thornley 
 Wetherall Yarmouth Zennor
 """
 _LAST_NAMES = _LAST_NAMES_TEXT.split()
-_COMMITTEES: dict[Chamber, Sequence[tuple[str, str]]] = {
+_COMMITTEES_BY_CHAMBER: dict[Chamber, Sequence[tuple[str, str]]] = {
     "House": (
         ("hsag00", "Agriculture"),
         ("hsif00", "Energy and Commerce"),
@@ -135,7 +135,7 @@ def write_congress(target_folder: Path) -> None:
             _render_bill(demo_bill), "utf-8"
         )
     for demo_bill in [demo_bill for demo_bill in bills if demo_bill.stage >= 3][:3]:
-        for version_code, stage_name, bill_stage in _TEXT_VERSIONS[demo_bill.chamber]:
+        for version_code, stage_name, bill_stage in _TEXT_VERSIONS_BY_CHAMBER[demo_bill.chamber]:
             version_path = target_folder / f"BILLS-{demo_bill.file_stem}{version_code}.xml"
             version_path.write_text(
                 _render_bill_text(demo_bill, version_code, stage_name, bill_stage), "utf-8"
@@ -159,7 +159,7 @@ def _make_demo_members(random_source: random.Random) -> list[_Member]:
     random_source.shuffle(first_and_last_names)
     state_seats: list[tuple[Chamber, str, int | None]] = []
     for state_code in _STATE_CODES:
-        new_senator_count = 2 - _SENATORS_ALREADY_IN_SAMPLE.get(state_code, 0)
+        new_senator_count = 2 - _SENATOR_COUNTS_BY_STATE.get(state_code, 0)
         state_seats += [("Senate", state_code, None)] * new_senator_count
         state_seats += [("House", state_code, district) for district in (11, 12)]
     return [
@@ -175,7 +175,7 @@ def _make_demo_members(random_source: random.Random) -> list[_Member]:
     ]
 
 
-_PARTY_NAMES = {"D": "Democrat", "R": "Republican", "I": "Independent"}
+_PARTY_NAMES_BY_LETTER = {"D": "Democrat", "R": "Republican", "I": "Independent"}
 
 
 def _build_member_entry(demo_member: _Member) -> object:
@@ -185,7 +185,7 @@ def _build_member_entry(demo_member: _Member) -> object:
         "start": "2021-01-03" if is_senator else "2025-01-03",
         "end": "2027-01-03",
         "state": demo_member.state,
-        "party": _PARTY_NAMES[demo_member.party],
+        "party": _PARTY_NAMES_BY_LETTER[demo_member.party],
     }
     term_fields |= {"class": 2} if is_senator else {"district": demo_member.district}
     member_ids = {"bioguide": demo_member.bioguide_id} | (
@@ -201,7 +201,7 @@ def _build_member_entry(demo_member: _Member) -> object:
 
 
 def _build_committee_entries() -> Iterator[object]:
-    for chamber, committee_codes_and_names in _COMMITTEES.items():
+    for chamber, committee_codes_and_names in _COMMITTEES_BY_CHAMBER.items():
         for committee_code, committee_name in committee_codes_and_names:
             yield {
                 "type": chamber.lower(),
@@ -238,7 +238,7 @@ def _make_bills(random_source: random.Random, demo_members: Sequence[_Member]) -
                 first_day + dt.timedelta(days=day_count * bill_index // BILLS_PER_CONGRESS),
                 sponsor_member,
                 cosponsor_members,
-                random_source.choice(_COMMITTEES[chamber]),
+                random_source.choice(_COMMITTEES_BY_CHAMBER[chamber]),
                 4 if bill_index == 1 else random_source.choices(range(5), (70, 14, 8, 4, 4))[0],
             )
 
@@ -251,7 +251,7 @@ def _find_file_day(congress_number: int, last_action_day: dt.date) -> dt.date:
 
 def _render_bill(demo_bill: _Bill) -> str:
     bill_actions = list(_list_actions(demo_bill))
-    action_day, latest_action, _, _ = bill_actions[-1]
+    action_day, latest_action_text, _, _ = bill_actions[-1]
     law_number = f"{demo_bill.congress}-{demo_bill.number}"
     laws_xml = f"<laws><item><type>Public Law</type><number>{law_number}</number></item></laws>"
     committee_code, committee_name = demo_bill.committee_code_and_name
@@ -270,7 +270,7 @@ def _render_bill(demo_bill: _Bill) -> str:
 <actions>{"".join(_render_action(*bill_action) for bill_action in reversed(bill_actions))}</actions>
 {laws_xml if demo_bill.stage == 4 else ""}
 <summaries><summary><versionCode>00</versionCode><actionDate>{demo_bill.introduced}</actionDate><actionDesc>Introduced in {demo_bill.chamber}</actionDesc><text>{_summarise_bill(demo_bill)}</text></summary></summaries>
-<latestAction><actionDate>{action_day}</actionDate><text>{latest_action}</text></latestAction>
+<latestAction><actionDate>{action_day}</actionDate><text>{latest_action_text}</text></latestAction>
 </bill></billStatus>
 """  # noqa: E501
 
@@ -332,7 +332,7 @@ def _render_action(action_day: dt.date, action_text: str, action_type: str, vote
     )
 
 
-_TEXT_VERSIONS: dict[Chamber, Sequence[tuple[str, str, int]]] = {
+_TEXT_VERSIONS_BY_CHAMBER: dict[Chamber, Sequence[tuple[str, str, int]]] = {
     "House": (
         ("ih", "Introduced in House", 0),
         ("eh", "Engrossed in House", 2),
@@ -387,7 +387,7 @@ def _render_bill_text(demo_bill: _Bill, version_code: str, stage_name: str, bill
 
 
 def _compute_roll_number(demo_bill: _Bill) -> int:
-    return _FIRST_ROLL_CALL + demo_bill.number - _FIRST_BILL_NUMBER
+    return _FIRST_ROLL_CALL_NUMBER + demo_bill.number - _FIRST_BILL_NUMBER
 
 
 def _compute_session(demo_bill: _Bill) -> int:

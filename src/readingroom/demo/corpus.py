@@ -16,7 +16,7 @@ from readingroom.demo.congress import write_congress
 from readingroom.demo.paper import make_pdf
 
 _DEMO_FOLDER = Path(__file__).parent
-_PAGE_FOOTER = "Sample text written for Reading Room"
+_PAGE_FOOTER_TEXT = "Sample text written for Reading Room"
 
 
 def compute_corpus_digest() -> str:
@@ -41,12 +41,12 @@ def load_sample_policies() -> list[dict[str, Any]]:
     return policies
 
 
-def write_policy(policy: dict[str, Any], target_folder: Path) -> Path:
+def write_policy(policy_fields: dict[str, Any], target_folder: Path) -> Path:
     """Write the PDFs of one policy and the list that names them; return the path of the list."""
-    revisions = list(_write_revisions(policy["revisions"], target_folder))
-    manifest_path = target_folder / f"{policy['source']}.json"
+    revisions = list(_write_revisions(policy_fields["revisions"], target_folder))
+    manifest_path = target_folder / f"{policy_fields['source']}.json"
     manifest_path.write_text(
-        json.dumps({"policies": [{**policy, "revisions": revisions}]}), "utf-8"
+        json.dumps({"policies": [{**policy_fields, "revisions": revisions}]}), "utf-8"
     )
     return manifest_path
 
@@ -59,7 +59,7 @@ def write_records(target_folder: Path) -> Path:
         if record_path.name == "README.md":
             continue
         if record_path.suffix == ".md":
-            pdf_bytes = make_pdf(record_path.read_text("utf-8"), _PAGE_FOOTER)
+            pdf_bytes = make_pdf(record_path.read_text("utf-8"), _PAGE_FOOTER_TEXT)
             (records_folder / record_path.with_suffix(".pdf").name).write_bytes(pdf_bytes)
         else:
             (records_folder / record_path.name).write_bytes(record_path.read_bytes())
@@ -88,7 +88,7 @@ def write_shop_application(target_folder: Path) -> Path:
     application_folder = target_folder / "shop_application"
     application_folder.mkdir()
     for document_path in (_DEMO_FOLDER / "shop_application").iterdir():
-        pdf_bytes = make_pdf(document_path.read_text("utf-8"), _PAGE_FOOTER)
+        pdf_bytes = make_pdf(document_path.read_text("utf-8"), _PAGE_FOOTER_TEXT)
         (application_folder / document_path.with_suffix(".pdf").name).write_bytes(pdf_bytes)
     return application_folder
 
@@ -107,7 +107,7 @@ def write_application(target_folder: Path) -> Path:
     )
     for document_name, document_text in text_by_document_name.items():
         (application_folder / f"{document_name}.pdf").write_bytes(
-            make_pdf(document_text, _PAGE_FOOTER)
+            make_pdf(document_text, _PAGE_FOOTER_TEXT)
         )
     image_bytes_by_name = {
         "Parish_Council_Letter_Scan.pdf": pictures.encode_pdf([pictures.make_scan(letter_text)]),
@@ -128,7 +128,7 @@ def _write_revisions(
         is_cut_off = revision_fields.pop("is_cut_off", False)
         text_path = Path(revision_fields["file"])
         pdf_bytes = make_pdf(
-            (_DEMO_FOLDER / "policies" / text_path).read_text("utf-8"), _PAGE_FOOTER
+            (_DEMO_FOLDER / "policies" / text_path).read_text("utf-8"), _PAGE_FOOTER_TEXT
         )
         pdf_path = target_folder / f"{revision_number}-{text_path.stem}.pdf"
         pdf_path.write_bytes(pdf_bytes[: len(pdf_bytes) // 3] if is_cut_off else pdf_bytes)

@@ -67,7 +67,7 @@ class GovukEmulator:
     `seen_requests` lists the requests that arrived.
     """
 
-    items: dict[str, ContentItem]
+    items_by_path: dict[str, ContentItem]
     apply_fault: ApplyFault | None = None
     max_age: int = 300
     lists_total: bool = True
@@ -109,7 +109,7 @@ class GovukEmulator:
 
     def _answer_content(self, request: Request) -> Response:
         page_path = "/" + request.path_params.get("path", "")
-        content_item = self.items.get(page_path)
+        content_item = self.items_by_path.get(page_path)
         if content_item is None:
             return self._redirect_to_guide(page_path)
         http_status = 410 if content_item.get("schema_name") == "gone" else 200
@@ -118,7 +118,7 @@ class GovukEmulator:
     def _redirect_to_guide(self, page_path: str) -> Response:
         """Redirect from a part of a guide, which has its own address, to the guide; else 404."""
         guide_path, _, part_slug = page_path.rpartition("/")
-        guide_parts = self.items.get(guide_path, {}).get("details", {}).get("parts", [])
+        guide_parts = self.items_by_path.get(guide_path, {}).get("details", {}).get("parts", [])
         if any(guide_part["slug"] == part_slug for guide_part in guide_parts):
             return Response(status_code=303, headers={"Location": f"/api/content{guide_path}"})
         return JSONResponse({"errors": {"status": 404}}, 404, self._make_cache_headers())
@@ -145,7 +145,7 @@ class GovukEmulator:
             return JSONResponse({"error": problem_text}, 422)
         matching_items = [
             content_item
-            for content_item in self.items.values()
+            for content_item in self.items_by_path.values()
             if matches_filters(content_item, query_params.multi_items())
             and (self.lists_withdrawn or not content_item.get("withdrawn_notice"))
         ]

@@ -118,10 +118,10 @@ def _score_item(content_item: ContentItem, query_words: set[str]) -> int:
     )
     description_text = str(content_item.get("description")).lower()
     return sum(
-        9 * (query_word in title_text)
-        + 3 * (query_word in description_text)
-        + (query_word in details_text)
-        for query_word in query_words
+        9 * (query_word_text in title_text)
+        + 3 * (query_word_text in description_text)
+        + (query_word_text in details_text)
+        for query_word_text in query_words
     )
 
 

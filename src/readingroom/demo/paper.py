@@ -45,13 +45,13 @@ def make_pdf(document_text: str, footer_text: str) -> bytes:
 def _split_pages(document_text: str) -> Iterator[list[_Line]]:
     page_lines: list[_Line] = []
     baseline_y = float(_TOP_BASELINE)
-    for text_line in _break_lines(document_text):
-        line_height = text_line.space_above + 1.3 * text_line.font_size
+    for paper_line in _break_lines(document_text):
+        line_height = paper_line.space_above + 1.3 * paper_line.font_size
         if page_lines and baseline_y - line_height < _LOWEST_BASELINE:
             yield page_lines
             page_lines, baseline_y = [], float(_TOP_BASELINE)
         baseline_y -= line_height
-        page_lines.append(text_line)
+        page_lines.append(paper_line)
     yield page_lines
 
 
@@ -105,21 +105,25 @@ def _wrap_paragraph(
 def _draw_page_stream(page_lines: list[_Line], footer_text: str, page_number: int) -> bytes:
     baseline_y = float(_TOP_BASELINE)
     pdf_operators = []
-    for text_line in page_lines:
-        baseline_y -= text_line.space_above + 1.3 * text_line.font_size
-        if text_line.paragraph_number:
+    for paper_line in page_lines:
+        baseline_y -= paper_line.space_above + 1.3 * paper_line.font_size
+        if paper_line.paragraph_number:
             pdf_operators.append(
                 _draw_text(
-                    text_line.paragraph_number,
-                    text_line.font_size,
-                    text_line.is_bold,
+                    paper_line.paragraph_number,
+                    paper_line.font_size,
+                    paper_line.is_bold,
                     _LEFT_MARGIN,
                     baseline_y,
                 )
             )
         pdf_operators.append(
             _draw_text(
-                text_line.text, text_line.font_size, text_line.is_bold, text_line.left, baseline_y
+                paper_line.text,
+                paper_line.font_size,
+                paper_line.is_bold,
+                paper_line.left,
+                baseline_y,
             )
         )
     # Last, because readers extract text in the order in which it was drawn.

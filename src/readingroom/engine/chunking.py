@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 # Both numbers are the contracts'. 800 characters are about 200 tokens, and the model reads 256.
 CHUNK_SIZE = 800
-CHUNK_OVERLAP = 200
+CHUNK_OVERLAP_LENGTH = 200
 # Tried in this order; after the last, a cut may fall between any two characters.
 CHUNK_SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
 
@@ -31,18 +31,18 @@ class Span(NamedTuple):
 
 
 def split_into_spans(
-    document_text: str, max_size: int = CHUNK_SIZE, overlap: int = CHUNK_OVERLAP
+    document_text: str, max_size: int = CHUNK_SIZE, overlap_length: int = CHUNK_OVERLAP_LENGTH
 ) -> list[Span]:
     """Cut a text into spans of at most `max_size` characters, in order, without outer white space.
 
     A cut falls after the coarsest separator that keeps the parts small enough. Neighbours share up
-    to `overlap` characters. A text of white space alone has no spans.
+    to `overlap_length` characters. A text of white space alone has no spans.
     """
-    if not 0 <= overlap < max_size:
+    if not 0 <= overlap_length < max_size:
         raise ValueError(
-            f"the overlap ({overlap}) must be at least 0 and below the size ({max_size})"
+            f"the overlap ({overlap_length}) must be at least 0 and below the size ({max_size})"
         )
-    splitter = _Splitter(document_text, max_size, overlap)
+    splitter = _Splitter(document_text, max_size, overlap_length)
     if len(document_text) < max_size:  # whatever separates its parts, they are joined again
         splitter.add_trimmed_span(0, len(document_text))
         return splitter.spans
@@ -69,11 +69,11 @@ def find_page_numbers(span: Span, page_start_offsets: Sequence[int]) -> list[int
 class _Splitter:
     """Collects spans. It works on offsets: adjacent parts are given as the list of their edges."""
 
-    def __init__(self, document_text: str, max_size: int, overlap: int) -> None:
+    def __init__(self, document_text: str, max_size: int, overlap_length: int) -> None:
         self.spans: list[Span] = []
         self._text = document_text
         self._max_size = max_size
-        self._overlap = overlap
+        self._overlap_length = overlap_length
 
     def add_spans_of_part(self, start_offset: int, end_offset: int, separator_level: int) -> None:
         """Merge small parts up to the size, and cut parts that are too large more finely."""
@@ -118,7 +118,7 @@ class _Splitter:
         """Join neighbours while they fit; begin the next chunk as early as the overlap allows."""
         if len(edge_offsets) < 2:
             return
-        max_size, overlap = self._max_size, self._overlap
+        max_size, overlap_length = self._max_size, self._overlap_length
         first_edge_index, furthest_end_offset = 0, edge_offsets[0] + max_size
         for last_edge_index in range(1, len(edge_offsets)):
             part_end_offset = edge_offsets[last_edge_index]
@@ -128,7 +128,9 @@ class _Splitter:
             part_start_offset = edge_offsets[last_edge_index - 1]
             self.add_trimmed_span(edge_offsets[first_edge_index], part_start_offset)
             # The overlap must leave room for the next part as well.
-            earliest_start_offset = max(part_start_offset - overlap, part_end_offset - max_size)
+            earliest_start_offset = max(
+                part_start_offset - overlap_length, part_end_offset - max_size
+            )
             while (
                 first_edge_index < last_edge_index - 1
                 and edge_offsets[first_edge_index] < earliest_start_offset
@@ -141,7 +143,7 @@ class _Splitter:
         """Cut text without any separator. Merging single characters would give the same spans."""
         while end_offset - start_offset > self._max_size:
             self.add_trimmed_span(start_offset, start_offset + self._max_size)
-            start_offset += self._max_size - self._overlap
+            start_offset += self._max_size - self._overlap_length
         if start_offset < end_offset:
             self.add_trimmed_span(start_offset, end_offset)
 

@@ -11,7 +11,7 @@ from readingroom.core.filters import Metadata
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.storage.chunks import Chunks
 
-CONTEXT_FIELD = "embedded_under"
+CONTEXT_FIELD_NAME = "embedded_under"
 """The name of the context in a chunk's metadata; a chunk without it was embedded bare."""
 _CONTEXTS_PER_BATCH = 64  # at a time: a shutdown waits for no more
 _MAX_HEADING_CONTEXT_CHARS = (
@@ -35,7 +35,7 @@ def prepend_context(heading_context: str, passage_text: str) -> str:
 def list_embedded_texts(chunks: Chunks) -> list[str]:
     """Return what is embedded of each chunk."""
     return [
-        prepend_context(str(metadata.get(CONTEXT_FIELD, "")), chunk_text)
+        prepend_context(str(metadata.get(CONTEXT_FIELD_NAME, "")), chunk_text)
         for chunk_text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
     ]
 
@@ -50,7 +50,7 @@ def batch_missing_contexts(chunks: Chunks, list_contexts: ListContexts) -> list[
     ids_with_contexts = [
         (chunk_id, heading_context)
         for chunk_id, metadata, heading_context in ids_metadatas_contexts
-        if CONTEXT_FIELD not in metadata
+        if CONTEXT_FIELD_NAME not in metadata
     ]
     batch_start_indexes = range(0, len(ids_with_contexts), _CONTEXTS_PER_BATCH)
     return [
@@ -69,7 +69,7 @@ def embed_in_context(
         for chunk_id, chunk_text in ids_with_texts
     ]
     metadatas: list[Metadata] = [
-        {**metadata, CONTEXT_FIELD: contexts_by_id[chunk_id]}
+        {**metadata, CONTEXT_FIELD_NAME: contexts_by_id[chunk_id]}
         for chunk_id, metadata in zip(chunks.ids, chunks.metadatas, strict=True)
     ]
     return Chunks(chunks.ids, chunks.texts, metadatas, embedder.embed_batch(texts_in_context))
@@ -85,7 +85,7 @@ def select_unchanged_chunks(renewed_chunks: Chunks, current_chunks: Chunks) -> C
             zip(renewed_chunks.ids, renewed_chunks.texts, strict=True)
         )
         if current_text_by_id.get(chunk_id) == chunk_text
-        and CONTEXT_FIELD not in current_metadata_by_id[chunk_id]
+        and CONTEXT_FIELD_NAME not in current_metadata_by_id[chunk_id]
     ]
     return Chunks(
         [renewed_chunks.ids[renewed_index] for renewed_index in unchanged_indexes],
@@ -93,7 +93,7 @@ def select_unchanged_chunks(renewed_chunks: Chunks, current_chunks: Chunks) -> C
         [
             {
                 **current_metadata_by_id[renewed_chunks.ids[renewed_index]],
-                CONTEXT_FIELD: renewed_chunks.metadatas[renewed_index][CONTEXT_FIELD],
+                CONTEXT_FIELD_NAME: renewed_chunks.metadatas[renewed_index][CONTEXT_FIELD_NAME],
             }
             for renewed_index in unchanged_indexes
         ],

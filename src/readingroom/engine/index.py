@@ -314,14 +314,14 @@ class EmbeddedIndex(CollectionIndex):
         self.embedder = embedder
         self._filter_fields = filter_fields
         self._word_index_path = word_index_path
-        self._word_index = self._open_word_index()
+        self._lexical_index = self._open_word_index()
         self._vector_index: VectorIndex | None = None
         self._recent_chunks = _make_chunk_cache()
         self._write_lock = threading.RLock()
 
     def close(self) -> None:
         """Close the word index; nothing may be searching."""
-        self._word_index.close()
+        self._lexical_index.close()
 
     # --- writing: the collection first, then what is derived from it ---
 
@@ -334,45 +334,45 @@ class EmbeddedIndex(CollectionIndex):
             return
         with self._write_lock:
             self.collection.claim_embedding(self.embedder.identity)
-            with self._enclose_write() as word_index:
+            with self._enclose_write() as lexical_index:
                 self.collection.upsert_chunks(chunks)
                 if self._vector_index is not None and not len(self._vector_index):
                     # Nothing said yet how long vectors are; the next search fills it anew.
                     self._vector_index = None
                 if self._vector_index is not None:
                     self._vector_index.upsert_rows(chunks.ids, chunks.vectors, chunks.metadatas)
-                if word_index is not None:
-                    word_index.upsert_documents(
+                if lexical_index is not None:
+                    lexical_index.upsert_documents(
                         _make_lexical_documents(chunks), self.collection.generation
                     )
 
     def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
-        with self._enclose_write() as word_index:
+        with self._enclose_write() as lexical_index:
             self.collection.update_metadata(chunk_ids, metadatas)
             if self._vector_index is not None:
                 self._vector_index.update_metadata(chunk_ids, metadatas)
-            if word_index is not None:
-                word_index.update_metadata(chunk_ids, metadatas, self.collection.generation)
+            if lexical_index is not None:
+                lexical_index.update_metadata(chunk_ids, metadatas, self.collection.generation)
 
     def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         if not chunk_ids:
             return
-        with self._enclose_write() as word_index:
+        with self._enclose_write() as lexical_index:
             self.collection.delete_chunks(chunk_ids)
             if self._vector_index is not None:
                 self._vector_index.delete_rows(chunk_ids)
-            if word_index is not None:
-                word_index.delete_documents(chunk_ids, self.collection.generation)
+            if lexical_index is not None:
+                lexical_index.delete_documents(chunk_ids, self.collection.generation)
 
     def rebuild_indexes(self) -> None:
         """Build both indexes anew from the collection, when they are next needed."""
         with self._write_lock:
-            self._word_index.close()
+            self._lexical_index.close()
             # A word index without its file has no generation, so it is filled at the next search.
             self._word_index_path.unlink(missing_ok=True)
-            self._word_index = self._open_word_index()
+            self._lexical_index = self._open_word_index()
             self._vector_index = None
             self._recent_chunks = _make_chunk_cache()
 
@@ -394,8 +394,8 @@ class EmbeddedIndex(CollectionIndex):
             texts_and_metadatas = zip(fetched_chunks.texts, fetched_chunks.metadatas, strict=True)
             read_contents_by_id = dict(zip(fetched_chunks.ids, texts_and_metadatas, strict=True))
             contents_by_id |= read_contents_by_id
-            for chunk_id, chunk_content in read_contents_by_id.items():
-                cache.put(chunk_id, chunk_content)
+            for chunk_id, text_and_metadata in read_contents_by_id.items():
+                cache.put(chunk_id, text_and_metadata)
         present_ids = [chunk_id for chunk_id in chunk_ids if chunk_id in contents_by_id]
         present_contents = [contents_by_id[chunk_id] for chunk_id in present_ids]
         return Chunks(
@@ -426,8 +426,8 @@ class EmbeddedIndex(CollectionIndex):
                 if not self._is_word_index_current():
                     chunk_batches = self._read_chunk_batches(with_vectors=False)
                     documents = chain.from_iterable(map(_make_lexical_documents, chunk_batches))
-                    self._word_index.replace_documents(documents, self.collection.generation)
-        return self._word_index
+                    self._lexical_index.replace_documents(documents, self.collection.generation)
+        return self._lexical_index
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
         """Return what fills both indexes, loads the model, and embeds anew what has no context."""
@@ -453,7 +453,7 @@ class EmbeddedIndex(CollectionIndex):
         return LexicalIndex(self._word_index_path, {_CHUNK_TEXT_COLUMN: 1.0}, self._filter_fields)
 
     def _is_word_index_current(self) -> bool:
-        return self._word_index.generation == self.collection.generation
+        return self._lexical_index.generation == self.collection.generation
 
     @contextlib.contextmanager
     def _enclose_write(self) -> Iterator[LexicalIndex | None]:
@@ -463,9 +463,9 @@ class EmbeddedIndex(CollectionIndex):
         half-way the vector index is in doubt, so it is dropped and filled again.
         """
         with self._write_lock:
-            word_index = self._word_index if self._is_word_index_current() else None
+            lexical_index = self._lexical_index if self._is_word_index_current() else None
             try:
-                yield word_index
+                yield lexical_index
             except BaseException:
                 self._vector_index = None
                 raise

@@ -68,14 +68,14 @@ class LexicalIndex:
         index_path: Path,
         column_weights: Mapping[str, float],
         filter_fields: FilterFields,
-        postings_budget: int = MAX_RANKED_POSTINGS,
+        max_postings: int = MAX_RANKED_POSTINGS,
         max_seconds: float = MAX_SEARCH_SECONDS,
     ) -> None:
         self.column_weights = dict(column_weights)
-        self._quoted_columns = ", ".join(map(_quote_identifier, self.column_weights))
+        self._columns_sql = ", ".join(map(_quote_identifier, self.column_weights))
         self.filter_fields = filter_fields
         self._path = index_path
-        self._postings_budget = postings_budget
+        self._max_postings = max_postings
         self._max_seconds = max_seconds
         self._field_names = filter_fields.field_names
         self._write_lock = threading.Lock()
@@ -162,9 +162,9 @@ class LexicalIndex:
     def read_document_frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many documents each stem occurs."""
         with self._connections.connection() as db:
-            placeholders = _make_placeholders(len(stems))
+            placeholders_sql = _make_placeholders(len(stems))
             frequency_rows = db.execute(
-                f"SELECT term, documents FROM terms WHERE term IN ({placeholders})", list(stems)
+                f"SELECT term, documents FROM terms WHERE term IN ({placeholders_sql})", list(stems)
             )
             return dict.fromkeys(stems, 0) | dict(frequency_rows.fetchall())
 
@@ -197,7 +197,7 @@ class LexicalIndex:
         query_terms = self._find_terms(db, parsed_query.words)
         if not query_terms:
             return {}
-        if sum(term.document_count for term in query_terms) <= self._postings_budget:
+        if sum(term.document_count for term in query_terms) <= self._max_postings:
             any_term_expression = _build_match_expression(query_terms)
             return self._score_matches(db, any_term_expression, max_rows, conditions)
         return self._score_candidates(db, query_terms, max(MIN_CANDIDATE_ROWS, 3 * k), conditions)
@@ -274,7 +274,7 @@ class LexicalIndex:
         term_group: list[IndexedTerm] = []
         for term in query_terms:
             posting_count = sum(grouped_term.document_count for grouped_term in (*term_group, term))
-            if term_group and posting_count > self._postings_budget:
+            if term_group and posting_count > self._max_postings:
                 yield term_group
                 term_group = []
             term_group.append(term)
@@ -295,8 +295,8 @@ class LexicalIndex:
         }
         db.execute(_CLEAR_SCRATCH_SQL)
         db.execute(
-            f"INSERT INTO temp.scratch(rowid, {self._quoted_columns}) "
-            f"SELECT rowid, {self._quoted_columns} FROM words WHERE rowid IN ({rows_sql})"
+            f"INSERT INTO temp.scratch(rowid, {self._columns_sql}) "
+            f"SELECT rowid, {self._columns_sql} FROM words WHERE rowid IN ({rows_sql})"
         )
         score_by_row = dict.fromkeys(row_numbers, 0.0)
         for term in query_terms:
@@ -332,7 +332,7 @@ class LexicalIndex:
         fields_sql = "".join(f", {_quote_identifier(field)}" for field in self._field_names)
         return [
             f"CREATE TABLE documents(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{fields_sql})",
-            f"CREATE VIRTUAL TABLE words USING fts5({self._quoted_columns}, "
+            f"CREATE VIRTUAL TABLE words USING fts5({self._columns_sql}, "
             f'tokenize = "{make_fts5_tokenizer_option()}")',
             "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)",
             # The document frequency of each stem, which `vocabulary` would count anew each time.
@@ -345,7 +345,7 @@ class LexicalIndex:
         """Open a connection, with a temporary table that splits texts into stems."""
         db = _connect(self._path)
         db.execute(
-            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({self._quoted_columns}, content = '', "
+            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({self._columns_sql}, content = '', "
             f'tokenize = "{make_fts5_tokenizer_option()}")'
         )
         db.execute("CREATE VIRTUAL TABLE temp.seen USING fts5vocab(temp, scratch, instance)")
@@ -371,7 +371,7 @@ class LexicalIndex:
         assert row_number is not None
         column_texts = [document.texts_by_column.get(name, "") for name in self.column_weights]
         db.execute(
-            f"INSERT INTO words(rowid, {self._quoted_columns}) "
+            f"INSERT INTO words(rowid, {self._columns_sql}) "
             f"VALUES ({_make_placeholders(1 + len(column_texts))})",
             (row_number, *column_texts),
         )
@@ -395,8 +395,8 @@ class LexicalIndex:
         changed_token_count = 0
         for row_number in row_numbers:
             db.execute(
-                f"INSERT INTO temp.scratch(rowid, {self._quoted_columns}) "
-                f"SELECT rowid, {self._quoted_columns} FROM words WHERE rowid = ?",
+                f"INSERT INTO temp.scratch(rowid, {self._columns_sql}) "
+                f"SELECT rowid, {self._columns_sql} FROM words WHERE rowid = ?",
                 (row_number,),
             )
             size_rows = db.execute("SELECT sz FROM words_docsize WHERE id = ?", (row_number,))
@@ -461,7 +461,7 @@ def _build_filter_sql(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
     sql_clauses: list[str] = []
     bound_values: list[Any] = []
     for condition in conditions:
-        column_sql = f"documents.{_quote_identifier(condition.field)}"
+        column_sql = f"documents.{_quote_identifier(condition.field_name)}"
         match condition:
             case In(values=allowed_values):
                 sql_clauses.append(f"{column_sql} IN ({_make_placeholders(len(allowed_values))})")

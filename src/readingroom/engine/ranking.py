@@ -148,7 +148,7 @@ RankPassages = Callable[
 
 
 def rank_passages(
-    question: str,
+    question_text: str,
     question_vector: Vector | None,
     passages: Sequence[ProposedPassage],
     word_statistics: WordStatistics,
@@ -157,8 +157,8 @@ def rank_passages(
     """Return how well each passage answers the question, best first, equal ones by id."""
     if not passages:
         return []
-    words_by_stem = map_stems_to_words(question)
-    wordings = find_wordings(question)
+    words_by_stem = map_stems_to_words(question_text)
+    wordings = find_wordings(question_text)
     passage_stems = _PassageStemCounts(passages, word_statistics)
     own_word_scores = passage_stems.score_words(dict.fromkeys(words_by_stem, 1.0))
     own_evidence = measure_evidence(float(own_word_scores.max()), word_statistics.document_count)
@@ -229,10 +229,10 @@ def _sort_passage_indexes_by_fit(fits: Any, passages: Sequence[ProposedPassage])
     return np.lexsort((ids_of_passages, -np.round(fits, 5)))
 
 
-def map_stems_to_words(question: str) -> dict[str, str]:
+def map_stems_to_words(question_text: str) -> dict[str, str]:
     """Return the stems of a question, each with the word as it was written."""
     words_by_stem: dict[str, str] = {}
-    for word, stem in get_shared_stemmer().split_words_with_stems(question)[:MAX_QUERY_WORDS]:
+    for word, stem in get_shared_stemmer().split_words_with_stems(question_text)[:MAX_QUERY_WORDS]:
         words_by_stem.setdefault(stem, word)
     return words_by_stem
 

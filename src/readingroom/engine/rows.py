@@ -176,14 +176,14 @@ class RowView:
 
     def _count_rows_having_value(self, condition: In) -> int:
         """Return how many rows have one of the values, including deleted rows."""
-        encoded_column = self.columns_by_field[condition.field]
+        encoded_column = self.columns_by_field[condition.field_name]
         return sum(
             len(encoded_column.posting_lists_by_code[value_code])
             for value_code in encoded_column.find_codes(condition.values)
         )
 
     def _list_rows_having_value(self, condition: In) -> RowNumbers:
-        encoded_column = self.columns_by_field[condition.field]
+        encoded_column = self.columns_by_field[condition.field_name]
         value_codes = encoded_column.find_codes(condition.values)
         row_number_arrays = [
             encoded_column.posting_lists_by_code[value_code].read_rows_before(self.row_count)

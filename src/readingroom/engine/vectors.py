@@ -76,7 +76,10 @@ class VectorIndex:
     """Vectors by id with the metadata that filters use; one writer at a time, any readers."""
 
     def __init__(
-        self, filter_fields: FilterFields, dimensions: int = DIMENSIONS, reserved_row_count: int = 0
+        self,
+        filter_fields: FilterFields,
+        dimensions: int = DIMENSIONS,
+        reserved_row_count: int = 0,
     ) -> None:
         self.filter_fields = filter_fields
         self.dimensions = dimensions
@@ -154,16 +157,16 @@ class VectorIndex:
         )
 
     def search_groups(
-        self, vector: Floats, k: int, group_field: str, where: Filter | None = None
+        self, vector: Floats, k: int, group_field_name: str, where: Filter | None = None
     ) -> list[VectorHit]:
         """Return the nearest row of each of the k nearest groups.
 
-        A group is the rows that have the same value of `group_field`. It takes one scan, however
-        many rows the nearest groups have.
+        A group is the rows that have the same value of `group_field_name`. It takes one scan,
+        however many rows the nearest groups have.
         """
         query_vector = _check_vectors(vector, 1, self.dimensions)[0]
         row_view = self._view
-        group_codes = row_view.columns_by_field[group_field].codes
+        group_codes = row_view.columns_by_field[group_field_name].codes
         row_numbers = row_view.find_matching_row_numbers(self.filter_fields.parse_filter(where))
         # A negative code means that the row has no value of the field, so it is in no group.
         row_numbers, distances = _choose_candidates(

@@ -61,12 +61,12 @@ class Vocabulary:
         self._longest_wording_length = 0
         self._stemming_lock = threading.Lock()
 
-    def find_wordings(self, question: str) -> list[Wording]:
+    def find_wordings(self, question_text: str) -> list[Wording]:
         """Return the wordings of a question that have official terms, longer ones first.
 
         No two of them share a word: of "cheap home" neither "cheap" nor "home" is looked up.
         """
-        question_stems = _stem_wording(question)
+        question_stems = _stem_wording(question_text)
         self._stem_wordings({stem[:_FIRST_LETTER_COUNT] for stem in question_stems})
         wordings: list[Wording] = []
         taken_stem_mask = [False] * len(question_stems)
@@ -134,9 +134,9 @@ def _stem_wording(wording_text: str) -> tuple[str, ...]:
 
 # Each base that is asked ranks its passages by the same question.
 @lru_cache(maxsize=64)
-def find_wordings(question: str) -> Sequence[Wording]:
+def find_wordings(question_text: str) -> Sequence[Wording]:
     """Return the wordings of a question in the vocabulary that comes with the engine."""
-    return tuple(get_vocabulary().find_wordings(question))
+    return tuple(get_vocabulary().find_wordings(question_text))
 
 
 @call_once

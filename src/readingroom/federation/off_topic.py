@@ -38,5 +38,5 @@ def measure_doubt(question: str, embedder: Embedder) -> float:
 def _load_off_topic_regression() -> tuple[str, float, Vector]:
     """Return the model's name, and the regression's constant and weights."""
     file_lines = files(__package__).joinpath(OFF_TOPIC_FILE_NAME).read_text("utf-8").splitlines()
-    model_name, regression_constant, *weight_texts = file_lines
-    return model_name, float(regression_constant), np.array(weight_texts, np.float32)
+    model_name, constant_text, *weight_texts = file_lines
+    return model_name, float(constant_text), np.array(weight_texts, np.float32)

@@ -75,7 +75,7 @@ def make_pages(
             desk_pages.show_search,
             menu_label="Search",
             summary="One question to every collection, with the day it is asked for.",
-            form_page=desk_pages.show_search,
+            render_form_page=desk_pages.show_search,
         ),
         BasePage("/read", desk_pages.show_record),
     ]
@@ -86,7 +86,7 @@ def make_pages(
             BasePage(
                 "/applications/beside",
                 desk_pages.show_assessment,
-                form_page=desk_pages.show_assessment_form,
+                render_form_page=desk_pages.show_assessment_form,
             )
         )
     return BasePages(tuple(federation_pages))
@@ -115,7 +115,7 @@ class FederationPages:
             "search.html",
             request=request,
             asked=search_form,
-            bases=[search_adapter.base for search_adapter in self._service.adapters],
+            bases=[search_adapter.base_name for search_adapter in self._service.adapters],
             answer=search_answer,
             hits=_make_shown_hits(search_answer.results, search_form.day) if search_answer else [],
             unread_cautions=make_unread_cautions(search_answer.unread_revisions)
@@ -357,22 +357,24 @@ def _link_hit(hit: DeskHit) -> str:
     """Return the address of a hit; of a whole page, with the passage to be marked on it."""
     record_page_address = _make_record_page_address(hit.id) or ""
     is_document_page = "#page=" in hit.id
-    passage = quote(hit.snippet[:_MAX_MARKED_CHARS], safe="")
-    return f"{record_page_address}&quote={passage}" if is_document_page else record_page_address
+    passage_text = quote(hit.snippet[:_MAX_MARKED_CHARS], safe="")
+    return (
+        f"{record_page_address}&quote={passage_text}" if is_document_page else record_page_address
+    )
 
 
-def _mark_matched_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
+def _mark_matched_terms(passage_text: str, matched_terms: Sequence[str]) -> Markup:
     """Return a passage with the words of the question marked; everything else is escaped."""
-    folded_terms = {term.casefold() for term in matched_terms}
+    folded_terms = {term_text.casefold() for term_text in matched_terms}
     escaped_pieces = []
     current_word = ""
-    for passage_character in [*passage, ""]:
+    for passage_character in [*passage_text, ""]:
         if passage_character and passage_character.isalnum():
             current_word += passage_character
             continue
         is_marked = bool(current_word) and any(
-            current_word.casefold().startswith(term[: max(4, len(term) - 2)])
-            for term in folded_terms
+            current_word.casefold().startswith(term_text[: max(4, len(term_text) - 2)])
+            for term_text in folded_terms
         )
         escaped_pieces.append(
             Markup("<mark>{}</mark>").format(current_word)
@@ -438,25 +440,25 @@ def _describe_validity(record_fields: Mapping[str, Any]) -> str:
     if not first_day:
         return ""
     if adoption_stage := record_fields.get("stage"):
-        stage_words = format_identifier(adoption_stage).lower()
-        return f"Not adopted yet ({stage_words}): it is in force on no day."
-    today = clock.now().date().isoformat()
-    if str(first_day) > today:
+        stage_text = format_identifier(adoption_stage).lower()
+        return f"Not adopted yet ({stage_text}): it is in force on no day."
+    today_text = clock.now().date().isoformat()
+    if str(first_day) > today_text:
         return f"Not in force yet: it will be from {format_day(first_day)}."
     if not last_day:
         return f"In force since {format_day(first_day)}."
-    if str(last_day) >= today:
+    if str(last_day) >= today_text:
         return f"In force from {format_day(first_day)}; its last day is {format_day(last_day)}."
     return f"No longer in force: it was from {format_day(first_day)} to {format_day(last_day)}."
 
 
-def _mark_quotation(passage: str, quoted_text: str) -> Markup:
+def _mark_quotation(passage_text: str, quoted_text: str) -> Markup:
     """Return a text with a quotation marked where it stands in it, letter for letter."""
     text_before, marked_text, text_after = (
-        passage.partition(quoted_text) if quoted_text else (passage, "", "")
+        passage_text.partition(quoted_text) if quoted_text else (passage_text, "", "")
     )
     if not marked_text:
-        return Markup.escape(passage)
+        return Markup.escape(passage_text)
     return Markup("{}<mark>{}</mark>{}").format(text_before, marked_text, text_after)
 
 

@@ -6,13 +6,13 @@ from readingroom.protocol.resources import Prompt, PromptArgument
 
 
 def _render_application_review(prompt_arguments: Mapping[str, str]) -> str:
-    topic_words = (
+    topic_text = (
         prompt_arguments.get("topic")
         or "each topic the policies raise (transport, design, heritage, …)"
     )
     return (
         f"Review planning application {prompt_arguments['application_ref']} against the policy "
-        f"that applied to it, on {topic_words}.\n\n"
+        f"that applied to it, on {topic_text}.\n\n"
         "1. application_overview tells what documents there are, what was skipped, and the day the "
         "application was validated.\n"
         "2. For each topic call assess_against_policy: it puts the application's own words beside "

@@ -90,7 +90,7 @@ def rank_hits(
     of every base is among the first five, unless nothing in that base is close to the question, or
     the first two are one base's and all four others are close.
     """
-    hits = [hit for base_ranking in base_rankings for hit in base_ranking]
+    hits = [hit for base_hits in base_rankings for hit in base_hits]
     compared_hits = _compare_hits(query, base_rankings, embedder)
     base_adjusted_hits = _adjust_fits_by_base(compared_hits, hits, log_probability_by_base)
     score_calibration = replace(
@@ -113,7 +113,7 @@ def rank_hits(
     unnamed_hits = [hit for hit in ranked_hits if not query_names_hit(hit)]
     # A section that the query names by its number comes before what only has the same words, and
     # of several such sections the one that its base thinks likeliest.
-    place_by_hit_id = {hit.id: hit_place for hit_place, hit in enumerate(hits)}
+    place_by_hit_id = {hit.id: hit_rank for hit_rank, hit in enumerate(hits)}
     named_hits.sort(key=lambda hit: place_by_hit_id[hit.id] if hit.exact_reference else len(hits))
     ordered_hits = [*map(_raise_to_named_score, named_hits), *unnamed_hits]
     # What was found is what is read again, without the neighbours that it is shown with.
@@ -144,7 +144,7 @@ def _compare_hits(
     query: str, base_rankings: Sequence[Sequence[DeskHit]], embedder: Embedder
 ) -> list[ComparedPassage]:
     """Return how well each hit answers the query, best first; its number is the passage's id."""
-    hits = [hit for base_ranking in base_rankings for hit in base_ranking]
+    hits = [hit for base_hits in base_rankings for hit in base_hits]
     cosines = _measure_cosines(query, base_rankings, embedder)
     passages = [
         ProposedPassage(str(hit_index), _get_hit_text(hit), None, cosine)
@@ -195,23 +195,23 @@ def _measure_cosines(
     far away as the farthest of these, since their base found them less fitting.
     """
     unembedded_hits = [
-        [hit for hit in base_ranking if _find_known_cosine(hit) is None][:_MAX_EMBEDDED_HITS]
-        for base_ranking in base_rankings
+        [hit for hit in base_hits if _find_known_cosine(hit) is None][:_MAX_EMBEDDED_HITS]
+        for base_hits in base_rankings
     ]
     unembedded_texts = [
         _get_hit_text(hit)[:_MAX_EMBEDDED_CHARS]
-        for base_ranking in unembedded_hits
-        for hit in base_ranking
+        for base_hits in unembedded_hits
+        for hit in base_hits
     ]
     embedded_cosines = iter(_embed_and_compare(query, unembedded_texts, embedder))
     cosines: list[float | None] = []
-    for base_ranking, embedded_hits in zip(base_rankings, unembedded_hits, strict=True):
+    for base_hits, embedded_hits in zip(base_rankings, unembedded_hits, strict=True):
         measured_cosines = list(islice(embedded_cosines, len(embedded_hits)))
         lowest_cosine = min(measured_cosines, default=None)
         next_cosines = chain(measured_cosines, repeat(lowest_cosine))
         cosines += [
             next(next_cosines) if (cosine := _find_known_cosine(hit)) is None else cosine
-            for hit in base_ranking
+            for hit in base_hits
         ]
     return cosines
 
@@ -321,13 +321,15 @@ def _join_texts(hit: DeskHit, other_hit: DeskHit) -> str | None:
     return _continue_text(hit.snippet, other_hit.snippet)
 
 
-def _continue_text(passage: str, next_passage: str) -> str | None:
+def _continue_text(passage_text: str, next_passage_text: str) -> str | None:
     """Return two passages as one where the second begins with the end of the first."""
-    next_opening = next_passage[:_MIN_OVERLAP_CHARS]
-    overlap_offset = passage.rfind(next_opening) if len(next_opening) == _MIN_OVERLAP_CHARS else -1
-    if overlap_offset < 0 or not next_passage.startswith(passage[overlap_offset:]):
+    next_opening = next_passage_text[:_MIN_OVERLAP_CHARS]
+    overlap_offset = (
+        passage_text.rfind(next_opening) if len(next_opening) == _MIN_OVERLAP_CHARS else -1
+    )
+    if overlap_offset < 0 or not next_passage_text.startswith(passage_text[overlap_offset:]):
         return None
-    return passage[:overlap_offset] + next_passage
+    return passage_text[:overlap_offset] + next_passage_text
 
 
 def _drop_repeated_texts(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
@@ -422,9 +424,11 @@ class _PoolStatistics:
         stems_of_texts = [
             stem_counts_by_text[passage_text].keys() for passage_text in passage_texts
         ]
-        self._frequencies = Counter(stem for text_stems in stems_of_texts for stem in text_stems)
+        self._text_counts_by_stem = Counter(
+            stem for text_stems in stems_of_texts for stem in text_stems
+        )
         self.document_count = len(stems_of_texts)
         self.average_length = sum(map(count_words, passage_texts)) / max(len(stems_of_texts), 1)
 
     def read_document_frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
-        return {stem: self._frequencies[stem] for stem in stems}
+        return {stem: self._text_counts_by_stem[stem] for stem in stems}

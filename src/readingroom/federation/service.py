@@ -70,7 +70,7 @@ class FederationService:
 
         `absence_reason_by_base` maps the bases that could not be opened to the reason.
         """
-        self._adapters = adapters_by_base
+        self._adapters_by_base = adapters_by_base
         self._base_by_id_prefix = base_by_id_prefix
         self._embedder = embedder
         self._reranker = reranker
@@ -79,7 +79,7 @@ class FederationService:
             Note(base=base_name, code=FolderInUse.code, message=absence_reason)
             for base_name, absence_reason in absence_reason_by_base.items()
         ]
-        self.running = fan_out.run_calls_inside
+        self.run_inside = fan_out.run_calls_inside
 
     async def warm_up(self) -> None:
         """Load what reads the first results again; raise `ModelUnavailable` if it cannot be."""
@@ -130,7 +130,7 @@ class FederationService:
             searched=list(gathered_answers.answers_by_base),
             excluded=[
                 ExcludedBase(base=base_name, reason="`source` names others")
-                for base_name in self._adapters
+                for base_name in self._adapters_by_base
                 if base_name not in base_names
             ],
             notes=[
@@ -151,7 +151,7 @@ class FederationService:
         `UnrecognizedId` when no base knows ids of that form.
         """
         base_name = self.get_base_name_of_id(arguments.id)
-        search_adapter = self._adapters.get(base_name)
+        search_adapter = self._adapters_by_base.get(base_name)
         if search_adapter is None:
             raise RecordNotFound(f"{arguments.id} belongs to the base {base_name}, not served here")
         try:
@@ -164,7 +164,7 @@ class FederationService:
 
     def get_base_name_of_id(self, record_id: str) -> str:
         """Return the name of the base that an id belongs to."""
-        for base_name, search_adapter in self._adapters.items():
+        for base_name, search_adapter in self._adapters_by_base.items():
             if search_adapter.recognizes_id(record_id):
                 return base_name
         id_prefix, colon, _ = record_id.strip().partition(":")
@@ -200,18 +200,18 @@ class FederationService:
             address=known_application.address if known_application else None,
         )
         sources_by_base = {
-            policy_adapter.base: [
+            policy_adapter.base_name: [
                 policy_source.upper() for policy_source in arguments.sources or ()
             ]
         }
         gathered_answers = await self._search_bases(
-            (document_adapter.base, policy_adapter.base),
+            (document_adapter.base_name, policy_adapter.base_name),
             search_request,
             tool_context,
             sources_by_base,
         )
         policy_scope = await policy_adapter.build_search_scope(
-            replace(search_request, sources=tuple(sources_by_base[policy_adapter.base]))
+            replace(search_request, sources=tuple(sources_by_base[policy_adapter.base_name]))
         )
         application_hits = _get_base_hits(gathered_answers, document_adapter)
         policy_hits = _get_base_hits(gathered_answers, policy_adapter)
@@ -234,7 +234,7 @@ class FederationService:
     def _list_id_forms(self) -> list[str]:
         # A base with many forms last, so that a short list still shows the others.
         adapters_fewest_forms_first = sorted(
-            self._adapters.values(), key=lambda search_adapter: len(search_adapter.id_forms)
+            self._adapters_by_base.values(), key=lambda search_adapter: len(search_adapter.id_forms)
         )
         return [
             id_form
@@ -244,7 +244,7 @@ class FederationService:
 
     @property
     def adapters(self) -> Iterable[SearchAdapter]:
-        return self._adapters.values()
+        return self._adapters_by_base.values()
 
     def _estimate_base_log_probabilities(
         self, query_text: str, base_names: Iterable[str]
@@ -258,7 +258,7 @@ class FederationService:
             {
                 base_name: load_question_words(package_name)[base_name]
                 for base_name in base_names
-                if (package_name := self._adapters[base_name].question_words_package)
+                if (package_name := self._adapters_by_base[base_name].question_words_package)
             },
         )
 
@@ -283,7 +283,7 @@ class FederationService:
         return await self._fan_out.call_all_bases(
             {
                 base_name: partial(
-                    _search_base, self._adapters[base_name], base_request, tool_context
+                    _search_base, self._adapters_by_base[base_name], base_request, tool_context
                 )
                 for base_name, base_request in requests_by_base.items()
             }
@@ -292,7 +292,7 @@ class FederationService:
     def _get_adapter_by_role(self, adapter_role: str) -> SearchAdapter:
         return next(
             search_adapter
-            for search_adapter in self._adapters.values()
+            for search_adapter in self._adapters_by_base.values()
             if search_adapter.role == adapter_role
         )
 
@@ -308,7 +308,7 @@ class FederationService:
         )
         return [
             Note(base=base_name, code=RecordNotFound.code, message=unknown_message)
-            for base_name, search_adapter in self._adapters.items()
+            for base_name, search_adapter in self._adapters_by_base.items()
             if base_name in base_names
             and search_adapter.role == "application"
             and await search_adapter.find_application(application_ref) is None
@@ -334,18 +334,18 @@ class FederationService:
         if not folded_source_names:
             default_base_names = [
                 base_name
-                for base_name, search_adapter in self._adapters.items()
+                for base_name, search_adapter in self._adapters_by_base.items()
                 if search_adapter.is_searched_unasked
             ]
             return default_base_names, {}
         base_names = [
             folded_source_name
             for folded_source_name in folded_source_names
-            if folded_source_name in self._adapters
+            if folded_source_name in self._adapters_by_base
         ]
         sources_by_base: dict[str, list[str]] = {}
         for folded_source_name in folded_source_names:
-            if folded_source_name not in self._adapters:
+            if folded_source_name not in self._adapters_by_base:
                 base_name, source_name = await self._find_base_and_source(folded_source_name)
                 # A base that is named itself is searched whole.
                 if base_name not in base_names:
@@ -353,15 +353,16 @@ class FederationService:
         return [*base_names, *sources_by_base], sources_by_base
 
     async def _find_base_and_source(self, folded_source_name: str) -> tuple[str, str]:
-        for search_adapter in self._adapters.values():
+        for search_adapter in self._adapters_by_base.values():
             if (found_source := await search_adapter.find_source(folded_source_name)) is not None:
-                return search_adapter.base, found_source
+                return search_adapter.base_name, found_source
         source_lists = [
-            await search_adapter.list_sources() for search_adapter in self._adapters.values()
+            await search_adapter.list_sources()
+            for search_adapter in self._adapters_by_base.values()
         ]
         raise UnknownSource(
             f"There is no base or source {folded_source_name[:100]!r}",
-            valid_sources=[*self._adapters, *chain.from_iterable(source_lists)],
+            valid_sources=[*self._adapters_by_base, *chain.from_iterable(source_lists)],
         )
 
 
@@ -376,7 +377,7 @@ def _get_base_hits(
     gathered_answers: GatheredAnswers[_BaseAnswer], search_adapter: SearchAdapter
 ) -> list[DeskHit]:
     """Return the passages of a base; none where it did not answer."""
-    base_answer = gathered_answers.answers_by_base.get(search_adapter.base)
+    base_answer = gathered_answers.answers_by_base.get(search_adapter.base_name)
     return base_answer.hits if base_answer else []
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from readingroom.bases import BASES
+from readingroom.bases import BASES_BY_NAME
 from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.federation import DESK_NAME
@@ -34,7 +34,7 @@ def open_federation(
     embedder: Embedder,
     server_address: str,
     absence_reason_by_base: Mapping[str, str] = {},
-    base_spec_by_name: Mapping[str, BaseSpec] = BASES,
+    base_spec_by_name: Mapping[str, BaseSpec] = BASES_BY_NAME,
     reranker: Reranker | None = None,
 ) -> KnowledgeBase:
     """Return the desk over open bases.
@@ -67,7 +67,7 @@ def open_federation(
         service=federation_service,
         prompts=PROMPTS,
         resources=FederatedResources(federation_service),
-        lifespan=federation_service.running,
+        lifespan=federation_service.run_inside,
         warm_up=federation_service.warm_up,
         make_pages=partial(_make_pages, federation_service, knowledge_bases),
     )

@@ -85,14 +85,14 @@ class PagePictures:
         return picture_bytes
 
     async def mark_passage(
-        self, stored_file: StoredFile, page_number: int, passage: str
+        self, stored_file: StoredFile, page_number: int, passage_text: str
     ) -> tuple[PassageRectangle, ...]:
         """Return the rectangles of a passage on a page, one for each line; none if it is not there.
 
         A passage that begins on another page is marked as far as it stands on this one.
         """
         page_words = await self._find_page_words(stored_file, page_number)
-        return await anyio.to_thread.run_sync(find_passage_rectangles, page_words, passage)
+        return await anyio.to_thread.run_sync(find_passage_rectangles, page_words, passage_text)
 
     async def store_page_words(self, sha256: str, parsed_document: Document) -> None:
         """Keep the places of words that OCR found, so that scans can be marked at once."""
@@ -110,10 +110,10 @@ class PagePictures:
         self, stored_file: StoredFile, page_number: int
     ) -> tuple[PageWord, ...]:
         cached_words_path = self._build_cache_path(stored_file.sha256, f"{page_number}.json")
-        words_json = await anyio.to_thread.run_sync(_read_file_if_present, cached_words_path)
-        if words_json is not None:
+        words_json_bytes = await anyio.to_thread.run_sync(_read_file_if_present, cached_words_path)
+        if words_json_bytes is not None:
             try:
-                return _PAGE_WORDS_ADAPTER.validate_json(words_json)
+                return _PAGE_WORDS_ADAPTER.validate_json(words_json_bytes)
             except ValidationError:
                 pass  # written by another version: found again below
         page_words = await self._pipeline.find_page_words(
@@ -132,8 +132,10 @@ class PagePictures:
     def _write_page_words(
         self, sha256: str, page_number: int, page_words: Sequence[PageWord]
     ) -> None:
-        words_json = json.dumps([asdict(page_word) for page_word in page_words]).encode()
-        _write_file_atomically(self._build_cache_path(sha256, f"{page_number}.json"), words_json)
+        words_json_bytes = json.dumps([asdict(page_word) for page_word in page_words]).encode()
+        _write_file_atomically(
+            self._build_cache_path(sha256, f"{page_number}.json"), words_json_bytes
+        )
 
     def _write_picture(self, picture_path: Path, picture_bytes: bytes) -> None:
         _write_file_atomically(picture_path, picture_bytes)

@@ -21,11 +21,11 @@ class CircuitBreaker:
         self,
         failure_threshold: int = 5,
         pause_seconds: float = 15.0,
-        clock: Callable[[], float] = time.monotonic,
+        read_clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._failure_threshold = failure_threshold
         self._pause_seconds = pause_seconds
-        self._clock = clock
+        self._read_clock = read_clock
         self._failure_count = 0
         self._opened_at = 0.0
         self.state = BreakerState.CLOSED
@@ -50,7 +50,7 @@ class CircuitBreaker:
         """Seconds until the host is tried again."""
         if self.state is BreakerState.CLOSED:
             return 0.0
-        return max(0.0, self._opened_at + self._pause_seconds - self._clock())
+        return max(0.0, self._opened_at + self._pause_seconds - self._read_clock())
 
     def record_success(self) -> None:
         self._failure_count = 0
@@ -70,4 +70,4 @@ class CircuitBreaker:
 
     def _open_circuit(self) -> None:
         self.state = BreakerState.OPEN
-        self._opened_at = self._clock()
+        self._opened_at = self._read_clock()

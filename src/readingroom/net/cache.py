@@ -81,9 +81,9 @@ class MemoryCacheBackend:
     def __init__(
         self,
         max_bytes: int = 64 * 1024 * 1024,
-        clock: Callable[[], float] = clock.read_unix_seconds,
+        read_clock: Callable[[], float] = clock.read_unix_seconds,
     ) -> None:
-        self._clock = clock
+        self._read_clock = read_clock
         self._entries: LRUCache[str, tuple[CacheEntry, float]] = LRUCache(
             max_bytes, _estimate_entry_and_key_bytes
         )
@@ -91,7 +91,7 @@ class MemoryCacheBackend:
     async def find_entry(self, cache_key: str) -> CacheEntry | None:
         cache_entry, expires_at = self._entries.get(cache_key) or (None, 0.0)
         # Deleted when it is next read; until then the bound on size limits what old entries take.
-        if self._clock() >= expires_at:
+        if self._read_clock() >= expires_at:
             self._entries.discard(cache_key)
             return None
         return cache_entry
@@ -100,7 +100,7 @@ class MemoryCacheBackend:
         return await self.find_entry(cache_key)
 
     async def put_entry(self, cache_key: str, cache_entry: CacheEntry, kept_seconds: float) -> None:
-        self._entries.put(cache_key, (cache_entry, self._clock() + kept_seconds))
+        self._entries.put(cache_key, (cache_entry, self._read_clock() + kept_seconds))
 
 
 def _estimate_entry_and_key_bytes(
@@ -135,11 +135,11 @@ class Cache:
         self,
         cache_backend: CacheBackend,
         stale_seconds: float,
-        clock: Callable[[], float] = clock.read_unix_seconds,
+        read_clock: Callable[[], float] = clock.read_unix_seconds,
     ) -> None:
         self._backend = cache_backend
         self._stale_seconds = stale_seconds
-        self._clock = clock
+        self._read_clock = read_clock
         self._flights: SingleFlight[ServedReply] = SingleFlight()
 
     async def get_reply(
@@ -207,7 +207,7 @@ class Cache:
             assert stored_entry is not None, "only a stored entry can be unchanged"
             upstream_reply = stored_entry.reply
         cache_entry = CacheEntry(
-            upstream_reply, self._clock(), _limit_ttl(ttl_seconds, upstream_reply.max_age)
+            upstream_reply, self._read_clock(), _limit_ttl(ttl_seconds, upstream_reply.max_age)
         )
         # A reply that may not be stored still replaces the older one, which no longer holds.
         await self._backend.put_entry(
@@ -245,7 +245,7 @@ class Cache:
 
     def _compute_age(self, cache_entry: CacheEntry) -> float:
         # Another machine's clock may be ahead of ours.
-        return max(0.0, self._clock() - cache_entry.fetched_at)
+        return max(0.0, self._read_clock() - cache_entry.fetched_at)
 
 
 def _limit_ttl(ttl_seconds: float, max_age: float | None) -> float:
@@ -259,13 +259,13 @@ class SingleFlight(Generic[Result]):
     """Callers that want the same at the same time share one fetch, and its result or failure."""
 
     def __init__(self) -> None:
-        self._flights: dict[str, _SharedFetch[Result]] = {}
+        self._fetches_by_key: dict[str, _SharedFetch[Result]] = {}
 
     async def run_once(
         self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]
     ) -> Result:
-        while work_key in self._flights:
-            shared_fetch = self._flights[work_key]
+        while work_key in self._fetches_by_key:
+            shared_fetch = self._fetches_by_key[work_key]
             await shared_fetch.landed_event.wait()
             if shared_fetch.failure is not None:
                 raise shared_fetch.failure
@@ -278,7 +278,7 @@ class SingleFlight(Generic[Result]):
         self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]
     ) -> Result:
         shared_fetch: _SharedFetch[Result] = _SharedFetch()
-        self._flights[work_key] = shared_fetch
+        self._fetches_by_key[work_key] = shared_fetch
         try:
             shared_fetch.result = await fetch_result()
             return shared_fetch.result
@@ -287,7 +287,7 @@ class SingleFlight(Generic[Result]):
             shared_fetch.failure = failure
             raise
         finally:
-            del self._flights[work_key]
+            del self._fetches_by_key[work_key]
             shared_fetch.landed_event.set()
 
 

@@ -272,7 +272,7 @@ class Downloads:
 @dataclass(frozen=True, slots=True)
 class _PartialFile:
     size: int
-    validator: str
+    version_tag: str
 
 
 def _make_conditional_headers(
@@ -281,7 +281,7 @@ def _make_conditional_headers(
     # With If-Range a host whose file has changed sends all of it, instead of a rest that does not
     # fit.
     if partial_file:
-        return {"Range": f"bytes={partial_file.size}-", "If-Range": partial_file.validator}
+        return {"Range": f"bytes={partial_file.size}-", "If-Range": partial_file.version_tag}
     if complete_file_row and complete_file_row["etag"]:
         return {"If-None-Match": complete_file_row["etag"]}
     if complete_file_row and complete_file_row["modified"]:
@@ -301,7 +301,7 @@ def _continues_partial_file(response: httpx2.Response, partial_file: _PartialFil
         None
     }
     # A 206 without validators is believed: `If-Range` has asked for this version alone.
-    is_same_file = not version_validators or partial_file.validator in version_validators
+    is_same_file = not version_validators or partial_file.version_tag in version_validators
     return is_same_file and content_range.startswith(f"bytes {partial_file.size}-")
 
 
@@ -335,16 +335,16 @@ def _check_body_length(
     response: httpx2.Response, partial_path: Path, partial_byte_count: int
 ) -> None:
     # Of a 206, Content-Length counts the rest alone; the whole length is in Content-Range.
-    stated_byte_count = response.headers.get("content-range", "").rpartition("/")[2]
-    if not stated_byte_count.isdecimal():
-        stated_byte_count = response.headers.get("content-length", "")
-    if not stated_byte_count.isdecimal() or int(stated_byte_count) == partial_byte_count:
+    stated_byte_count_text = response.headers.get("content-range", "").rpartition("/")[2]
+    if not stated_byte_count_text.isdecimal():
+        stated_byte_count_text = response.headers.get("content-length", "")
+    if not stated_byte_count_text.isdecimal() or int(stated_byte_count_text) == partial_byte_count:
         return
     # Too long cannot be mended by appending, so the next attempt starts anew.
-    if partial_byte_count > int(stated_byte_count):
+    if partial_byte_count > int(stated_byte_count_text):
         partial_path.unlink(missing_ok=True)
     raise TransientError(
-        f"{response.url} broke off at {partial_byte_count} of {stated_byte_count} bytes"
+        f"{response.url} broke off at {partial_byte_count} of {stated_byte_count_text} bytes"
     )
 
 

@@ -40,19 +40,19 @@ class SlidingWindow:
         self,
         max_requests: int,
         window_seconds: float = 1.0,
-        clock: Callable[[], float] = time.monotonic,
+        read_clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self._max_requests = max_requests
         self._window_seconds = window_seconds
-        self._clock = clock
+        self._read_clock = read_clock
         self._sleep = sleep
         self._turns_by_client: LRUCache[str, deque[_Turn]] = LRUCache(_MAX_REMEMBERED_CLIENTS)
 
     async def acquire_turn(self, client_id: str, max_wait_seconds: float) -> float | None:
         client_turns = self._get_turns(client_id)
         earlier_turn = client_turns[0] if len(client_turns) == self._max_requests else None
-        now_seconds = self._clock()
+        now_seconds = self._read_clock()
         own_turn = _Turn(
             max(now_seconds, earlier_turn.starts_at + self._window_seconds)
             if earlier_turn
@@ -65,12 +65,12 @@ class SlidingWindow:
         if earlier_turn:
             # Computed anew after each sleep: the earlier turn moves when its client wakes late.
             while (
-                wait_seconds := earlier_turn.starts_at + self._window_seconds - self._clock()
+                wait_seconds := earlier_turn.starts_at + self._window_seconds - self._read_clock()
             ) > 0:
                 await self._sleep(wait_seconds)
         # A client that woke late used its turn now, and the next one must keep its distance from
         # now.
-        own_turn.starts_at = max(own_turn.starts_at, self._clock())
+        own_turn.starts_at = max(own_turn.starts_at, self._read_clock())
         return None
 
     def _get_turns(self, client_id: str) -> deque[_Turn]:

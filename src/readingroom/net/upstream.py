@@ -111,7 +111,7 @@ class UpstreamClient:
         *,
         timeout_seconds: float = 10.0,
         circuit_breaker: CircuitBreaker | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        read_clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         draw_jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -120,7 +120,7 @@ class UpstreamClient:
         self._limiter = rate_limiter
         self._metrics = upstream_metrics
         self._timeout = timeout_seconds
-        self._now = clock
+        self._get_now = read_clock
         self._sleep = sleep
         self._retry_policy = RetryPolicy(
             max_attempts=4,
@@ -161,7 +161,7 @@ class UpstreamClient:
         timeout_seconds = (
             min(self._timeout, FAIL_FAST_TIMEOUT_SECONDS) if request.fail_fast else self._timeout
         )
-        deadline_at = self._now() + timeout_seconds
+        deadline_at = self._get_now() + timeout_seconds
         retry_policy = (
             replace(self._retry_policy, max_attempts=1) if request.fail_fast else self._retry_policy
         )
@@ -179,7 +179,7 @@ class UpstreamClient:
                 attempt_request,
                 retry_policy,
                 deadline_at=deadline_at,
-                read_clock=self._now,
+                read_clock=self._get_now,
                 sleep=self._sleep,
             )
         except _FailedAttempt as failure:
@@ -206,7 +206,7 @@ class UpstreamClient:
                 "GOV.UK keeps failing for this page, so it is not asked for it for a while",
                 retry_after=round(page_breaker.wait_seconds, 1),
             )
-        pause_seconds = self._resume_at - self._now()
+        pause_seconds = self._resume_at - self._get_now()
         if pause_seconds > 0:
             raise UpstreamRateLimited(
                 "GOV.UK asked us to slow down", retry_after=round(pause_seconds, 1)
@@ -219,7 +219,7 @@ class UpstreamClient:
 
     async def _wait_for_budget(self, deadline_at: float) -> None:
         """Wait until the budget allows one more request; raise when that would take too long."""
-        max_wait_seconds = max(0.0, deadline_at - self._now())
+        max_wait_seconds = max(0.0, deadline_at - self._get_now())
         wait_seconds = await self._limiter.acquire_turn(f"to {self._base_url}", max_wait_seconds)
         if wait_seconds is not None:
             raise _make_rate_limit_error(wait_seconds)
@@ -231,7 +231,7 @@ class UpstreamClient:
         """
         # Never a turn in the future: who sleeps too long would use another second's.
         while wait_seconds := await self._limiter.acquire_turn(f"sent to {self._base_url}", 0.0):
-            if self._now() + wait_seconds > deadline_at:
+            if self._get_now() + wait_seconds > deadline_at:
                 raise _make_rate_limit_error(wait_seconds)
             await self._sleep(wait_seconds)
 
@@ -241,7 +241,7 @@ class UpstreamClient:
         started_at = time.perf_counter()
         attempt_outcome, body_byte_count = "cancelled", 0
         try:
-            with anyio.fail_after(max(0.001, deadline_at - self._now())):
+            with anyio.fail_after(max(0.001, deadline_at - self._get_now())):
                 response, response_body = await self._send_request(
                     request, url, call_context, deadline_at
                 )
@@ -320,7 +320,7 @@ class UpstreamClient:
         wait_seconds = parse_retry_after(response.headers.get("retry-after"))
         if http_status == 429:
             # The longest pause counts: of two answers the one that asks for less may arrive later.
-            self._resume_at = max(self._resume_at, self._now() + (wait_seconds or 0.0))
+            self._resume_at = max(self._resume_at, self._get_now() + (wait_seconds or 0.0))
             hint_fields = {} if wait_seconds is None else {"retry_after": round(wait_seconds, 1)}
             raise _FailedAttempt(
                 "429",
@@ -350,7 +350,7 @@ class UpstreamClient:
         """Count a failure for the page, and for the host if this page is not counted already."""
         page_breaker = self._page_breakers.get(url_path)
         if page_breaker is None:
-            page_breaker = CircuitBreaker(clock=self._now)
+            page_breaker = CircuitBreaker(read_clock=self._get_now)
             self._page_breakers.put(url_path, page_breaker)
         page_breaker.record_failure()
         is_host_probe = self.breaker.state is BreakerState.HALF_OPEN

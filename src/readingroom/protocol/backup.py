@@ -13,7 +13,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.tool import Answer
 from readingroom.storage.errors import DataNotEmpty
-from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName
+from readingroom.storage.handover import HANDOVER_FOLDER_NAME, HandoverName
 from readingroom.storage.lock import FolderLock
 
 
@@ -113,8 +113,8 @@ class OwnerBackup(BaseBackup):
         """
         self._holds_anything = holds_anything
         self._base_name = base_name
-        self._write_command = write_command_type
-        self._read_command = read_command_type
+        self._write_command_type = write_command_type
+        self._read_command_type = read_command_type
         self._file_name_pattern = file_name_pattern
 
     def has_data(self, settings: RoomSettings) -> bool:
@@ -138,10 +138,10 @@ class OwnerBackup(BaseBackup):
     ) -> dict[str, int]:
         copy_folder_name = uuid.uuid4().hex
         # In the owner's own folder, the only one that it writes to.
-        copy_folder = settings.data / self._base_name / HANDOVER_FOLDER / copy_folder_name
+        copy_folder = settings.data / self._base_name / HANDOVER_FOLDER_NAME / copy_folder_name
         try:
             backup_counts: dict[str, int] = run_command(
-                self._write_command(folder=copy_folder_name), settings
+                self._write_command_type(folder=copy_folder_name), settings
             )["counts"]
             shutil.move(copy_folder, copies_folder / self._base_name)
         finally:
@@ -177,14 +177,14 @@ class OwnerBackup(BaseBackup):
     ) -> dict[str, int]:
         base_folder = staged_settings.data / self._base_name
         copy_folder_name = uuid.uuid4().hex
-        copy_folder = base_folder / HANDOVER_FOLDER / copy_folder_name
+        copy_folder = base_folder / HANDOVER_FOLDER_NAME / copy_folder_name
         # Out of the way first: the base's own folder takes the place of its copy.
         unpacked_copy_folder = staged_settings.data / copy_folder_name
         base_folder.rename(unpacked_copy_folder)
         copy_folder.parent.mkdir(parents=True)
         unpacked_copy_folder.rename(copy_folder)
         try:
-            restore_command = self._read_command(
+            restore_command = self._read_command_type(
                 folder=copy_folder_name,
                 home=str(home_directory / self._base_name),
                 replace=is_replacing,

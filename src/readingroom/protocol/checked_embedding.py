@@ -257,9 +257,9 @@ def _check_worker_model(leasable_passages: LeasablePassages, sent_model_identity
         )
 
 
-def _decode_base64(encoded_vectors: str) -> bytes:
+def _decode_base64(vectors_base64: str) -> bytes:
     try:
-        return b64decode(encoded_vectors, validate=True)
+        return b64decode(vectors_base64, validate=True)
     except (binascii.Error, ValueError) as error:
         raise VectorsRefused(f"The vectors are not base64: {error}") from error
 

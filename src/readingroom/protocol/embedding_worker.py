@@ -206,7 +206,7 @@ class HttpEmbeddingWork:
         self,
         http_method: str,
         request_path: str,
-        answer_model: type[ModelT],
+        answer_class: type[ModelT],
         request_body: Any = None,
     ) -> ModelT:
         def send_request() -> ModelT:
@@ -218,7 +218,7 @@ class HttpEmbeddingWork:
                 raise _NoAnswerYet(
                     f"it answers {response.status_code}", _read_retry_after(response)
                 )
-            return answer_model.model_validate_json(_read_answer_body(response))
+            return answer_class.model_validate_json(_read_answer_body(response))
 
         server_host = self._http.base_url.host
         return _ask_until_answered(send_request, server_host, self._patience_seconds, self._wait)
@@ -245,7 +245,7 @@ class DatabaseEmbeddingWork:
         self._offered_passages = offered_passages
         self._embedding = EmbeddingBroker(offered_passages)
         # A key's name has no colon.
-        self._worker = f"database:{socket.gethostname()}"
+        self._worker_name = f"database:{socket.gethostname()}"
         self._patience_seconds = patience_seconds
         self._wait = sleep
 
@@ -258,7 +258,7 @@ class DatabaseEmbeddingWork:
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
         """Check and store vectors. Raise `VectorsRefused`, or `RoomUnreachable`."""
         return self._ask_database_until_answered(
-            lambda: self._embedding.store_vectors(self._worker, lease_id, sent_vectors)
+            lambda: self._embedding.store_vectors(self._worker_name, lease_id, sent_vectors)
         )
 
     def read_progress(self) -> EmbeddingProgress:

@@ -138,7 +138,7 @@ class BasePage:
     """Its entry in the menu that stands on every page; None for a page that is reached by links."""
     summary: str = ""
     """What the home page says about it, where it is in the menu."""
-    form_page: Callable[[PageRequest], Awaitable[PageAnswer]] | None = None
+    render_form_page: Callable[[PageRequest], Awaitable[PageAnswer]] | None = None
     """The page with the form, shown again with the reason when the form is refused; None for one
     whose errors have a page of their own.
     """

@@ -35,6 +35,6 @@ def make_problem_responses(
     }
 
 
-ERROR_RESPONSES = make_problem_responses(
+ERROR_RESPONSES_BY_STATUS = make_problem_responses(
     {"4XX": "It was refused; the error says why", "5XX": "It failed on our side"}
 )

@@ -154,8 +154,8 @@ def describe_unread_revisions(unread_revisions: Sequence[UnreadRevision]) -> str
         if has_older_answer
         else f"what {'it' if is_single_revision else 'they'} said is not known here"
     )
-    subject_words = "A revision" if is_single_revision else "Revisions"
-    return f"{subject_words} from {days_text} could not be read; {consequence_text}."
+    subject_text = "A revision" if is_single_revision else "Revisions"
+    return f"{subject_text} from {days_text} could not be read; {consequence_text}."
 
 
 class DeskHit(Hit):
@@ -224,7 +224,7 @@ class SearchAdapter(Protocol):
     Inherit from it: every method but `search` and `fetch` has a default.
     """
 
-    base: ClassVar[str]
+    base_name: ClassVar[str]
     role: ClassVar[Literal["application", "policy"] | None] = None
     """What the base contributes when an application is put beside the policy of its day."""
     id_forms: ClassVar[tuple[str, ...]] = ()
@@ -309,15 +309,15 @@ def make_record_page_path(record_id: str) -> str:
     return f"/read?id={quote(record_id, safe=':@/')}"
 
 
-def is_heading_only(passage: str) -> bool:
+def is_heading_only(passage_text: str) -> bool:
     """Return whether a passage is a title and no more.
 
     That is: short, at most two lines, and without the end of a sentence. A section that begins with
     a subsection has such a passage. It has the question's words and not their answer, so a search
     skips it; read by its id, the section is there.
     """
-    is_short = len(passage) <= _MAX_HEADING_CHARS and passage.count("\n") <= 1
-    return is_short and not passage.rstrip("\"'”’)]").endswith((".", ":", ";", "?", "!"))
+    is_short = len(passage_text) <= _MAX_HEADING_CHARS and passage_text.count("\n") <= 1
+    return is_short and not passage_text.rstrip("\"'”’)]").endswith((".", ":", ";", "?", "!"))
 
 
 def make_desk_record(

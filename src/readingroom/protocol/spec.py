@@ -128,7 +128,7 @@ class BaseSpec:
     """The port of its contract, when it is served alone."""
     open: LazyImport
     """`(settings) -> KnowledgeBase`."""
-    settings: type[RoomSettings] = RoomSettings
+    settings_class: type[RoomSettings] = RoomSettings
     """The settings it reads: those of every base, and its own."""
     port_setting: str | None = None
     """The setting that chooses another port, where the contract names one."""

@@ -392,10 +392,10 @@ def _build_rest_asgi_app(
     from readingroom.server.http.rest import ReadOnlyMiddleware, build_rest_app
 
     rest_app = build_rest_app(rest_routers, passages_to_embed)
-    upload_test = make_upload_test(rest_app.routes)
+    is_upload = make_upload_test(rest_app.routes)
     # Who may not write is refused before the body is read.
     size_limited_app = BodyLimitMiddleware(
-        rest_app, settings.max_body_bytes, memory_charges, upload_test
+        rest_app, settings.max_body_bytes, memory_charges, is_upload
     )
     app = ReadOnlyMiddleware(size_limited_app)
     return SampleMiddleware(app) if settings.is_sample else app

@@ -12,7 +12,7 @@ from readingroom.protocol.tool import Tool
 ROOM_SERVER_NAME = "reading-room"
 ALL_TOOLS_CHOICE = "all"
 DESK_TOOLS_CHOICE = "desk"
-BASES_PARAMETER = "bases"
+BASES_PARAMETER_NAME = "bases"
 """`/mcp?bases=policy,documents` lists the tools of the desk and of these bases."""
 
 
@@ -70,7 +70,7 @@ class Face:
             refusal_message = (
                 f"there is no base {unknown_base_choices[0][:50]!r}; choose from {choices_text}"
             )
-            raise InvalidArguments([{"field": BASES_PARAMETER, "message": refusal_message}])
+            raise InvalidArguments([{"field": BASES_PARAMETER_NAME, "message": refusal_message}])
 
     @property
     def tools_and_dialects_by_name(self) -> dict[str, tuple[Tool, ErrorDialect]]:

@@ -135,9 +135,9 @@ def unpack_archive(
         backup_manifest = _read_manifest(tar_file)
         check_manifest(backup_manifest)
         _check_free_space(backup_manifest, target_folder)
-        remaining_entries = dict(backup_manifest.files)
+        remaining_entries_by_name = dict(backup_manifest.files)
         while archive_member := tar_file.next():
-            file_entry = remaining_entries.pop(archive_member.name, None)
+            file_entry = remaining_entries_by_name.pop(archive_member.name, None)
             if file_entry is None or not archive_member.isfile():
                 raise BackupUnusable(
                     f"{archive_path} is damaged: {archive_member.name} does not belong in it"
@@ -151,13 +151,14 @@ def unpack_archive(
                     f"{archive_path} is damaged: {archive_member.name} is not what was backed up"
                 )
             report_progress(
-                len(backup_manifest.files) - len(remaining_entries),
+                len(backup_manifest.files) - len(remaining_entries_by_name),
                 len(backup_manifest.files),
                 None,
             )
-        if remaining_entries:
+        if remaining_entries_by_name:
             raise BackupUnusable(
-                f"{archive_path} is damaged: {next(iter(remaining_entries))} is missing from it"
+                f"{archive_path} is damaged: "
+                f"{next(iter(remaining_entries_by_name))} is missing from it"
             )
     return backup_manifest
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from readingroom.core import clock
 from readingroom.storage.database import StateFile, StateTables
 
-SESSIONS_FILE = "sessions.db"
+SESSIONS_FILE_NAME = "sessions.db"
 MAX_IDLE_SECONDS = 8 * 3600
 MAX_SESSION_AGE_SECONDS = 7 * 24 * 3600
 _SECONDS_BETWEEN_TOUCHES = 60
@@ -41,14 +41,14 @@ class BrowserSessions:
     def __init__(
         self,
         data_directory: Path,
-        clock_function: Callable[[], float] = clock.read_unix_seconds,
+        read_clock: Callable[[], float] = clock.read_unix_seconds,
         state_tables: StateTables | None = None,
     ) -> None:
         """Without `state_tables` they are in a file, which is created with the first session."""
         self._state_tables = state_tables or StateFile(
-            data_directory / SESSIONS_FILE, "The sessions", lambda db: db.execute(_SCHEMA_SQL)
+            data_directory / SESSIONS_FILE_NAME, "The sessions", lambda db: db.execute(_SCHEMA_SQL)
         )
-        self._get_now_seconds = clock_function
+        self._get_now_seconds = read_clock
 
     def start_session(self, key_digest: str) -> BrowserSession:
         """Begin a session for the holder of a key, and forget those that have ended."""

@@ -92,20 +92,20 @@ class Database(sqlite3.Connection):
         """
         yield
 
-    def run_in_background(self, work: Callable[[], object]) -> None:
+    def run_in_background(self, do_work: Callable[[], object]) -> None:
         """Do some work with this connection before its next statement: here, at once.
 
         Another engine does it meanwhile; the next statement raises what it raised.
         """
-        work()
+        do_work()
 
     def insert_in_background(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows before the next statement, as `run_in_background` does work."""
         self.executemany(sql, rows)
 
-    def run_in_order(self, work: Callable[[], object]) -> None:
+    def run_in_order(self, do_work: Callable[[], object]) -> None:
         """Do a small piece of work, behind that of `run_in_background` if there is any."""
-        work()
+        do_work()
 
     @property
     def has_background_failed(self) -> bool:
@@ -172,8 +172,8 @@ def connect(
     )
     if with_named_rows:
         db.row_factory = Row
-    for pragma, pragma_value in pragmas.items():
-        db.execute(f"PRAGMA {pragma} = {pragma_value}")
+    for pragma_sql, pragma_value in pragmas.items():
+        db.execute(f"PRAGMA {pragma_sql} = {pragma_value}")
     return db
 
 

@@ -44,13 +44,13 @@ class SqlDialect:
         """Return what follows a table that is to be read by this index."""
         return self.index_hint_sql.format(index=index_name)
 
-    def build_field_items_sql(self, column_name: str, list_field: str) -> str:
+    def build_field_items_sql(self, column_name: str, list_field_name: str) -> str:
         """Return a table of the items in a list field of a column of JSON."""
-        return self.field_items_sql.format(column=column_name, field=list_field)
+        return self.field_items_sql.format(column=column_name, field=list_field_name)
 
-    def build_field_objects_sql(self, column_name: str, list_field: str) -> str:
+    def build_field_objects_sql(self, column_name: str, list_field_name: str) -> str:
         """Return a table of the objects in a list field of a column of JSON."""
-        return self.field_objects_sql.format(column=column_name, field=list_field)
+        return self.field_objects_sql.format(column=column_name, field=list_field_name)
 
     def build_last_number_sql(self, table_name: str) -> str:
         """Return a query for the highest number that a table has ever given to a row."""

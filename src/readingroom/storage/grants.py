@@ -14,7 +14,7 @@ from typing import Any, Literal
 from readingroom.core import clock
 from readingroom.storage.database import StateFile, StateTables
 
-GRANTS_FILE = "grants.db"
+GRANTS_FILE_NAME = "grants.db"
 ACCESS_TOKEN_PREFIX = "rra_"
 """Tells an access token from a key, which begins with `rr_`."""
 CONSENT_REQUEST_SECONDS = 600
@@ -117,16 +117,16 @@ class GrantStore:
     def __init__(
         self,
         data_directory: Path,
-        clock_function: Callable[[], float] = clock.read_unix_seconds,
+        read_clock: Callable[[], float] = clock.read_unix_seconds,
         state_tables: StateTables | None = None,
     ) -> None:
         """Without `state_tables` they are in a file, which is created with the first client."""
         self._state_tables = state_tables or StateFile(
-            data_directory / GRANTS_FILE,
+            data_directory / GRANTS_FILE_NAME,
             "The connected apps",
             lambda db: db.executescript(_SCHEMA_SQL),
         )
-        self._get_now_seconds = clock_function
+        self._get_now_seconds = read_clock
 
     def add_client(self, client_id: str, metadata_json: str) -> None:
         """Keep a client. Beyond MAX_CLIENTS the oldest without a grant makes room."""

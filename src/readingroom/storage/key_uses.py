@@ -9,7 +9,7 @@ from readingroom.storage.database import Database, DatabaseError, connect
 
 logger = logging.getLogger(__name__)
 
-KEY_USES_FILE = "key_uses.db"
+KEY_USES_FILE_NAME = "key_uses.db"
 _USES_SCHEMA_SQL = (
     "CREATE TABLE IF NOT EXISTS key_uses "
     "(digest TEXT PRIMARY KEY, last_used_on TEXT NOT NULL) STRICT"
@@ -21,19 +21,19 @@ class KeyUseDays:
     """The day on which each key was last used, in a file that is made when one is first used."""
 
     def __init__(self, data_directory: Path) -> None:
-        self._path = data_directory / KEY_USES_FILE
+        self._path = data_directory / KEY_USES_FILE_NAME
         self._noted_day_by_digest: dict[str, str] = {}
 
     def record_use(self, key_digest: str) -> None:
         """Remember that a key was used today. It is written once a day for each key."""
-        today = clock.now().date().isoformat()
-        if self._noted_day_by_digest.get(key_digest) == today:
+        today_text = clock.now().date().isoformat()
+        if self._noted_day_by_digest.get(key_digest) == today_text:
             return
         # Before it is written: a directory that cannot be written must not slow every request.
-        self._noted_day_by_digest[key_digest] = today
+        self._noted_day_by_digest[key_digest] = today_text
         try:
             with closing(self._connect()) as db:
-                db.execute(_UPSERT_USE_SQL, (key_digest, today))
+                db.execute(_UPSERT_USE_SQL, (key_digest, today_text))
         except (OSError, DatabaseError) as error:
             logger.warning("The use of a key cannot be noted: %s", error)
 

@@ -30,7 +30,7 @@ from readingroom.storage.errors import (
 )
 from readingroom.storage.key_uses import KeyUseDays
 
-KEYS_FILE = "keys.db"
+KEYS_FILE_NAME = "keys.db"
 _KEY_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 # The name under which MCP_API_KEY appears in logs and sessions.
 _RESERVED_NAME = "env"
@@ -52,7 +52,7 @@ CREATE TABLE IF NOT EXISTS api_keys (
 ) STRICT
 """
 # Columns that the first version of the table did not have.
-_ADDED_COLUMNS = {
+_SQL_BY_COLUMN = {
     "subject": "TEXT",
     "read_only": "INTEGER NOT NULL DEFAULT 0",
 }
@@ -109,7 +109,7 @@ class KeyRing:
     """The keys of one data directory; the file is created with the first key."""
 
     def __init__(self, data_directory: Path) -> None:
-        self.path = data_directory / KEYS_FILE
+        self.path = data_directory / KEYS_FILE_NAME
         # As a string: every request calls os.stat, which is slower with a Path.
         self._path_string = str(self.path)
         self._key_uses = KeyUseDays(data_directory)
@@ -351,7 +351,7 @@ class WorkerKeys:
     """
 
     def __init__(self, data_directory: Path) -> None:
-        self._path = data_directory / KEYS_FILE
+        self._path = data_directory / KEYS_FILE_NAME
 
     def add_key(self, key_name: str) -> str:
         """Make a key and return its secret, which cannot be read again.
@@ -418,7 +418,7 @@ def _create_keys_table(db: Database) -> None:
             # Read again: another process may have added them before the transaction began.
             for column_name in _list_missing_column_names(db):
                 db.execute(
-                    f"ALTER TABLE api_keys ADD COLUMN {column_name} {_ADDED_COLUMNS[column_name]}"
+                    f"ALTER TABLE api_keys ADD COLUMN {column_name} {_SQL_BY_COLUMN[column_name]}"
                 )
     db.execute(_SUBJECT_INDEX_SQL)
 
@@ -438,7 +438,7 @@ def _list_missing_column_names(db: Database) -> list[str]:
         table_column[1] for table_column in db.execute("PRAGMA table_info(api_keys)")
     }
     return [
-        table_column for table_column in _ADDED_COLUMNS if table_column not in present_column_names
+        table_column for table_column in _SQL_BY_COLUMN if table_column not in present_column_names
     ]
 
 

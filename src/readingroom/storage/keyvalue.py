@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 KeyValueClient = Any  # the client's own annotations mix its blocking and its async answers
 
 _ROOM_ID_KEY = "readingroom:room"
-_LOG_FILE = "valkey.log"
+_LOG_FILE_NAME = "valkey.log"
 # The kernel's limit is 104 bytes on macOS and 108 on Linux.
 _MAX_SOCKET_PATH_BYTES = 100
 # For a server to start, or for the one before it to end; a large append-only file takes a while.
@@ -307,7 +307,7 @@ class EmbeddedServer:
             "unixsocket": str(self.socket_path),
             "unixsocketperm": "700",
             "dir": str(self._folder),
-            "logfile": str(self._folder / _LOG_FILE),
+            "logfile": str(self._folder / _LOG_FILE_NAME),
             "loglevel": "warning",
             # No snapshots: the append-only file has everything.
             "save": "",
@@ -330,9 +330,9 @@ class EmbeddedServer:
                         raise TimeoutError
                     await anyio.sleep(0.01)
         except TimeoutError as error:
-            logger.error("the registry does not start: see %s", self._folder / _LOG_FILE)
+            logger.error("the registry does not start: see %s", self._folder / _LOG_FILE_NAME)
             raise RegistryUnavailable(
-                f"The registry does not start; {_LOG_FILE} in its folder has the reason"
+                f"The registry does not start; {_LOG_FILE_NAME} in its folder has the reason"
             ) from error
 
 

@@ -45,7 +45,7 @@ class ChartCell:
 class Chart:
     """A drawing and the table it was drawn from."""
 
-    svg: Markup
+    svg_markup: Markup
     finding: str
     """What the drawing shows, in a sentence."""
     headers: tuple[str, ...]

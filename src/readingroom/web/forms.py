@@ -35,7 +35,7 @@ def fill_form(
 ) -> dict[str, FormField]:
     """Return the fields of a form by their names; one that was refused keeps what was typed."""
     typed_text_by_field_name = (
-        _find_changed_fields(form_values, stored_values) if is_form_refused else {}
+        _find_changed_values(form_values, stored_values) if is_form_refused else {}
     )
     form_fields = {}
     for field_name, stored_value in stored_values.items():
@@ -45,14 +45,14 @@ def fill_form(
     return form_fields
 
 
-def read_changed_fields(
+def read_changed_values(
     form_values: Mapping[str, str], stored_values: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return the fields of a form that were changed since it was shown, with their new values.
 
     Raise `RecordChanged` where somebody else has written something else to one of them since.
     """
-    new_text_by_field_name = _find_changed_fields(form_values, stored_values)
+    new_text_by_field_name = _find_changed_values(form_values, stored_values)
     field_problems = []
     for field_name, typed_text in new_text_by_field_name.items():
         stored_text = _normalise_line_ends(_format_stored_value(stored_values[field_name]))
@@ -69,7 +69,7 @@ def read_changed_fields(
     return new_text_by_field_name
 
 
-def _find_changed_fields(
+def _find_changed_values(
     form_values: Mapping[str, str], field_names: Iterable[str]
 ) -> dict[str, str]:
     """Return what was typed; a field of which nobody says what it showed counts as changed."""

@@ -38,7 +38,7 @@ def render_marked_page(
         for marked_area in marked_areas
     )
     # The picture's own shape decides; the marks are stretched over it.
-    overlay_svg = Markup(
+    overlay_markup = Markup(
         '<svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">{}</svg>'
     ).format(rectangle_markup)
     caption_markup = Markup("")
@@ -54,6 +54,6 @@ def render_marked_page(
     return Markup('<div class="sheet"><img src="{}" alt="{}">{}</div>{}').format(
         picture_address,
         picture_description,
-        overlay_svg if marked_areas else Markup(""),
+        overlay_markup if marked_areas else Markup(""),
         caption_markup,
     )

@@ -39,10 +39,10 @@ def make_rect(
     tooltip_text: str | None = None,
     height: float = _BAR_HEIGHT,
 ) -> Markup:
-    title_element = f"<title>{escape(tooltip_text)}</title>" if tooltip_text else ""
+    title_markup = f"<title>{escape(tooltip_text)}</title>" if tooltip_text else ""
     return Markup(
         f'<rect class="{escape(css_class)}" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
-        f'height="{height:.1f}" rx="2">{title_element}</rect>'
+        f'height="{height:.1f}" rx="2">{title_markup}</rect>'
     )
 
 

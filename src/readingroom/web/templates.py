@@ -100,17 +100,17 @@ def format_identifier(identifier_text: str) -> str:
     )
 
 
-def join_single_line_ends(passage: str) -> str:
+def join_single_line_ends(passage_text: str) -> str:
     """Return a piece of a passage without the line ends of its page; paragraphs and rows stay."""
-    return passage if "|" in passage else _SINGLE_LINE_END_PATTERN.sub(" ", passage)
+    return passage_text if "|" in passage_text else _SINGLE_LINE_END_PATTERN.sub(" ", passage_text)
 
 
-def join_broken_lines(passage: str) -> str:
+def join_broken_lines(passage_text: str) -> str:
     """Return a passage whose lines were broken at the edge of a page, with its paragraphs joined.
 
     Short lines, and rows of tables, stay as they are.
     """
-    passage_lines = passage.split("\n")
+    passage_lines = passage_text.split("\n")
     joined_lines = passage_lines[:1]
     for previous_line, passage_line in pairwise(passage_lines):
         is_line_broken = (

@@ -32,7 +32,7 @@ from readingroom.bases.federal.schema.sources import (
     Measure,
     get_record_table,
 )
-from readingroom.bases.federal.store import DATABASE_FILE, get_database_path
+from readingroom.bases.federal.store import DATABASE_FILE_NAME, get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import load_files, serve_in_process, write_world
 
@@ -331,7 +331,7 @@ rows_of_bills = some.lists(
 
 @pytest.fixture(scope="module")
 def blank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    path = tmp_path_factory.mktemp("blank") / DATABASE_FILE
+    path = tmp_path_factory.mktemp("blank") / DATABASE_FILE_NAME
     store.prepare_records(path)
     with closing(store.connect(path, writing=True)) as db:
         yield db
@@ -518,7 +518,7 @@ def test_counting_by_group_takes_work_in_proportion_to_the_bills(
     world: Path, tmp_path: Path, group_by: str
 ) -> None:
     """Eight times the bills are eight times the work, and not sixty-four times."""
-    path = tmp_path / DATABASE_FILE
+    path = tmp_path / DATABASE_FILE_NAME
     with closing(sqlite3.connect(get_database_path(world))) as db:
         db.execute("VACUUM INTO ?", (str(path),))
     with closing(sqlite3.connect(path)) as db, db:

@@ -29,7 +29,7 @@ from readingroom.bases.federal.schema.ids import (
 )
 from readingroom.bases.federal.schema.records import Law, LinkKind
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME
-from readingroom.bases.federal.store import DATABASE_FILE, get_database_path
+from readingroom.bases.federal.store import DATABASE_FILE_NAME, get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, load_files, serve_in_process, write_world
 from tests.support.federal.world import register_document
@@ -180,7 +180,7 @@ def test_what_is_withdrawn_speaks_of_nothing_any_more(tmp_path: Path) -> None:
 
 
 def test_a_file_made_before_a_source_or_a_column_gets_it(tmp_path: Path) -> None:
-    path = tmp_path / DATABASE_FILE
+    path = tmp_path / DATABASE_FILE_NAME
     store.prepare_records(path)
     with closing(sqlite3.connect(path)) as db:
         db.executescript(
@@ -363,7 +363,7 @@ def test_the_number_of_a_section_does_not_end_at_its_dash(after: str, id: str) -
 
 
 def test_a_section_shows_the_rules_on_its_part(tmp_path: Path) -> None:
-    path = tmp_path / DATABASE_FILE
+    path = tmp_path / DATABASE_FILE_NAME
     store.prepare_records(path)
     with closing(store.connect(path, writing=True)) as db:
         db.execute("INSERT INTO links VALUES ('2025-1', 'cfr', 'cfr:14:36', 'x', 'part 36')")
@@ -475,7 +475,7 @@ def test_what_only_the_words_of_an_action_say_is_linked_too(
 @pytest.mark.data
 @pytest.mark.parametrize("bill", ["hr:114:1155", "hr:115:302"])
 def test_what_stands_in_a_field_is_told_before_what_words_say(official: Path, bill: str) -> None:
-    with closing(sqlite3.connect(official / "federal" / DATABASE_FILE)) as db:
+    with closing(sqlite3.connect(official / "federal" / DATABASE_FILE_NAME)) as db:
         told = db.execute(
             "SELECT evidence FROM links WHERE from_id = ? AND kind = 'vote'", (bill,)
         ).fetchall()
@@ -485,7 +485,7 @@ def test_what_stands_in_a_field_is_told_before_what_words_say(official: Path, bi
 
 @pytest.mark.data
 def test_a_law_names_the_reports_on_what_it_was(official: Path) -> None:
-    with closing(sqlite3.connect(official / "federal" / DATABASE_FILE)) as db:
+    with closing(sqlite3.connect(official / "federal" / DATABASE_FILE_NAME)) as db:
         found = db.execute(
             """SELECT l.from_id, l.to_id, l.evidence, r.record->>'bills'
                FROM links l JOIN committee_reports r ON r.id = l.to_id

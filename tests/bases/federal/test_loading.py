@@ -29,7 +29,7 @@ from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.entries import FileStamp
 from readingroom.bases.federal.schema.sources import SOURCES, SOURCES_BY_NAME
 from readingroom.bases.federal.schema.tables import CITATION_FIELDS, SCHEMA_VERSION
-from readingroom.bases.federal.store import DATABASE_FILE, get_database_path
+from readingroom.bases.federal.store import DATABASE_FILE_NAME, get_database_path
 from readingroom.storage.errors import StorageFailed
 from tests.requirements import requirement
 from tests.support.federal.base import load_files, read_all_tables, write_world
@@ -469,9 +469,9 @@ def _count_bills(path: Path) -> int:
 
 def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Path) -> None:
     """Its end runs on a thread beside the reading; the next one waits for it."""
-    store.prepare_records(tmp_path / DATABASE_FILE)
+    store.prepare_records(tmp_path / DATABASE_FILE_NAME)
     with (
-        closing(store.connect(tmp_path / DATABASE_FILE, writing=True)) as db,
+        closing(store.connect(tmp_path / DATABASE_FILE_NAME, writing=True)) as db,
         ThreadPoolExecutor(1) as beside,
     ):
         writer = Writer(db, beside)
@@ -483,7 +483,7 @@ def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Pat
         with writer.transaction():
             db.execute("INSERT INTO documents (doc, id, source) VALUES (99, 'pl:1-1', 'x')")
         writer.wait_and_report_undone()
-    with closing(store.connect(tmp_path / DATABASE_FILE)) as db:
+    with closing(store.connect(tmp_path / DATABASE_FILE_NAME)) as db:
         assert db.execute("SELECT count(*) FROM chunks").fetchone()[0] == 0
         assert db.execute("SELECT doc FROM documents").fetchone()[0] == 99
 
@@ -503,9 +503,9 @@ def test_readers_are_not_held_up_by_a_load(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_made_once_and_its_version_kept(tmp_path: Path) -> None:
-    store.prepare_records(tmp_path / DATABASE_FILE)
-    store.prepare_records(tmp_path / DATABASE_FILE)
-    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as db:
+    store.prepare_records(tmp_path / DATABASE_FILE_NAME)
+    store.prepare_records(tmp_path / DATABASE_FILE_NAME)
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE_NAME)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 

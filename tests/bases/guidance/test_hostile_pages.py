@@ -118,11 +118,11 @@ def test_a_page_that_is_too_long_is_cut_and_says_so_once(html: str, chars: int) 
 
 @requirement("guidance:hostile")
 async def test_parsed_pages_are_kept_by_what_they_weigh(upstream: Upstream) -> None:
-    item = upstream.emulator.items[RETURN]
+    item = upstream.emulator.items_by_path[RETURN]
     paths = [f"/guidance/heavy-{number}" for number in range(30)]
     for path in paths:
         heavy = {"base_path": path, "description": path * (1_000_000 // len(path))}
-        upstream.emulator.items[path] = {**item, **heavy}
+        upstream.emulator.items_by_path[path] = {**item, **heavy}
     async with rigged(upstream.url) as rig:
         for path in paths:
             question = GetContentByPath(path=path, text_only=True, offset=0, max_chars=1)
@@ -155,8 +155,8 @@ NO_PATHS = ["@evil.example/x", ".evil.example", ":80@evil.example", "javascript:
 async def test_a_page_is_cited_by_the_path_asked_for_when_its_own_is_none(
     upstream: Upstream, base_path: str
 ) -> None:
-    item = upstream.emulator.items[RETURN]
-    upstream.emulator.items[RETURN] = {**item, "base_path": base_path}
+    item = upstream.emulator.items_by_path[RETURN]
+    upstream.emulator.items_by_path[RETURN] = {**item, "base_path": base_path}
     async with rigged(upstream.url) as rig:
         question = GetContentByPath(path=RETURN, text_only=True, offset=0, max_chars=None)
         page = await rig.service.read_page(question, rig.context())
@@ -167,8 +167,8 @@ async def test_a_page_is_cited_by_the_path_asked_for_when_its_own_is_none(
 
 async def test_pages_of_one_body_are_each_cited_by_their_own_path(upstream: Upstream) -> None:
     other = "/guidance/another-page"
-    twin = {**upstream.emulator.items[RETURN], "base_path": "no path"}
-    upstream.emulator.items |= {RETURN: twin, other: twin}
+    twin = {**upstream.emulator.items_by_path[RETURN], "base_path": "no path"}
+    upstream.emulator.items_by_path |= {RETURN: twin, other: twin}
     async with rigged(upstream.url) as rig:
         for path in (RETURN, other, RETURN):
             question = GetContentByPath(path=path, text_only=True, offset=0, max_chars=None)

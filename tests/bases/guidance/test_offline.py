@@ -110,9 +110,9 @@ async def synchronize(
     clock = clock or Clock()
     client = UpstreamClient(
         url,
-        SlidingWindow(10, clock=clock, sleep=clock.sleep),
+        SlidingWindow(10, read_clock=clock, sleep=clock.sleep),
         UpstreamMetrics(),
-        clock=clock,
+        read_clock=clock,
         sleep=clock.sleep,
     )
     library = GuidanceLibrary(folder)
@@ -177,7 +177,7 @@ async def check_first_sync(upstream: Upstream, folder: Path, stored_count: int =
     summary = await synchronize(upstream.url, folder, clock)
     upstream.emulator.apply_fault = None
 
-    paths = set(upstream.emulator.items)
+    paths = set(upstream.emulator.items_by_path)
     assert summary.fetched == len(paths) - stored_count
     assert summary.resumed == bool(stored_count)
     requests = count_content_requests(upstream)
@@ -196,7 +196,7 @@ async def check_first_sync(upstream: Upstream, folder: Path, stored_count: int =
 
 
 async def check_second_sync(upstream: Upstream, folder: Path) -> None:
-    items = upstream.emulator.items
+    items = upstream.emulator.items_by_path
     changed, withdrawn, gone, new = (
         "/guidance/page-3",
         "/guidance/page-5",
@@ -229,11 +229,11 @@ async def test_asked_for_everything_it_asks_conditionally(
     upstream: Upstream, tmp_path: Path
 ) -> None:
     await synchronize(upstream.url, tmp_path)
-    upstream.emulator.items["/guidance/page-9"]["title"] = "Changed without a new date"
+    upstream.emulator.items_by_path["/guidance/page-9"]["title"] = "Changed without a new date"
     upstream.emulator.seen_requests.clear()
     summary = await synchronize(upstream.url, tmp_path, checks_every_page=True)
     assert summary.fetched == 1
-    assert summary.unchanged == len(upstream.emulator.items) - 1
+    assert summary.unchanged == len(upstream.emulator.items_by_path) - 1
     requests = [
         seen for seen in upstream.emulator.seen_requests if seen.path.startswith("/api/content")
     ]
@@ -252,9 +252,11 @@ async def test_a_sync_that_is_killed_goes_on_where_it_stopped(
     summary = await synchronize(upstream.url, tmp_path / "guidance")
 
     assert summary.resumed
-    assert summary.fetched == len(upstream.emulator.items) - stored
+    assert summary.fetched == len(upstream.emulator.items_by_path) - stored
     # The one that was under way is asked for again, and no other.
-    assert sum(count_content_requests(upstream).values()) == len(upstream.emulator.items) + 1
+    assert (
+        sum(count_content_requests(upstream).values()) == len(upstream.emulator.items_by_path) + 1
+    )
     listings = [seen for seen in upstream.emulator.seen_requests if seen.path == "/api/search.json"]
     assert len(listings) == 2
 
@@ -331,7 +333,7 @@ async def test_pages_that_cannot_be_fetched_or_read_are_skipped_named_and_tried_
 
     bad_paths = {malformed, refused, failing, unreadable}
     assert {page.path for page in summary.skipped} == bad_paths
-    assert summary.fetched == len(few_pages.emulator.items) - len(bad_paths)
+    assert summary.fetched == len(few_pages.emulator.items_by_path) - len(bad_paths)
     library = GuidanceLibrary(tmp_path)
     assert library.read_status().synced_at is not None
     assert {page.path for page in library.list_pending_pages(10)} == bad_paths
@@ -352,7 +354,7 @@ async def test_a_page_that_was_skipped_keeps_the_age_of_the_copy_that_is_left(
     await synchronize(few_pages.url, tmp_path)
     library = GuidanceLibrary(tmp_path)
     before = library.read_page(path)
-    few_pages.emulator.items[path]["public_updated_at"] = "2026-01-01T00:00:00Z"
+    few_pages.emulator.items_by_path[path]["public_updated_at"] = "2026-01-01T00:00:00Z"
     few_pages.emulator.apply_fault = answer_badly({path: JSONResponse([])})
     await synchronize(few_pages.url, tmp_path)
     after, other = library.read_page(path), library.read_page("/guidance/page-4")
@@ -366,7 +368,7 @@ async def test_when_every_page_fails_the_sync_ends_and_the_next_goes_on(
     few_pages: Upstream, tmp_path: Path
 ) -> None:
     few_pages.emulator.apply_fault = answer_badly(
-        dict.fromkeys(few_pages.emulator.items, JSONResponse({}, 503))
+        dict.fromkeys(few_pages.emulator.items_by_path, JSONResponse({}, 503))
     )
     with pytest.raises(UpstreamUnavailable, match="5 pages in a row"):
         await synchronize(few_pages.url, tmp_path)
@@ -374,7 +376,7 @@ async def test_when_every_page_fails_the_sync_ends_and_the_next_goes_on(
     few_pages.emulator.apply_fault = None
     summary = await synchronize(few_pages.url, tmp_path)
     assert summary.resumed
-    assert summary.fetched == len(few_pages.emulator.items)
+    assert summary.fetched == len(few_pages.emulator.items_by_path)
 
 
 @pytest.mark.parametrize(
@@ -398,11 +400,11 @@ async def test_a_sync_has_bounds_and_keeps_what_it_had(
     with pytest.raises(UpstreamUnavailable, match=told):
         await synchronize(few_pages.url, tmp_path)
     fetched_count = GuidanceLibrary(tmp_path).read_status().pages
-    assert fetched_count < len(few_pages.emulator.items)
+    assert fetched_count < len(few_pages.emulator.items_by_path)
     monkeypatch.undo()
     summary = await synchronize(few_pages.url, tmp_path)
     assert summary.resumed
-    assert summary.fetched == len(few_pages.emulator.items) - fetched_count
+    assert summary.fetched == len(few_pages.emulator.items_by_path) - fetched_count
 
 
 @pytest.fixture
@@ -534,7 +536,7 @@ async def test_a_reader_sees_what_another_process_has_synchronized(tmp_path: Pat
         assert not any(passage.path == "/new" for passage in index.search_passages("hats", 10)[0])
         new = copy.deepcopy(items["/guidance/page-1"])
         new |= {"base_path": "/new", "title": "Hats", "details": {"body": "<p>Wear hats.</p>"}}
-        upstream.emulator.items["/new"] = new
+        upstream.emulator.items_by_path["/new"] = new
         await synchronize(upstream.url, tmp_path)
         (first, *_), _ = index.search_passages("hats", 10)
     assert first.path == "/new"
@@ -549,7 +551,7 @@ async def test_a_hit_shows_its_page_as_the_last_sync_has_it(tmp_path: Path) -> N
         await synchronize(upstream.url, tmp_path)
         offline = OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_age_days=30)
         for title, text in (("Hats", "Hats."), ("Caps", "Hats and caps.")):
-            upstream.emulator.items["/hats"] |= {
+            upstream.emulator.items_by_path["/hats"] |= {
                 "title": title,
                 "details": {"body": f"<p>{text}</p>"},
                 "public_updated_at": "2026-01-01T00:00:00Z",

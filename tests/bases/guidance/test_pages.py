@@ -195,7 +195,7 @@ async def test_every_real_item_is_read_or_refused_as_it_should(upstream: Upstrea
     async with connect_client(upstream.url) as client:
         for file in REAL:
             item = json.loads(file.read_text("utf-8"))
-            upstream.emulator.items = {item["base_path"]: item}
+            upstream.emulator.items_by_path = {item["base_path"]: item}
             await client.call_tool("force_refresh", {"path": item["base_path"]})
             result = await client.call_tool("get_content_by_path", {"path": item["base_path"]})
             expected = _expected(item)
@@ -233,7 +233,7 @@ async def test_every_real_item_would_be_read_whole_were_it_the_commissions(
             if item["schema_name"] in ("redirect", "gone"):
                 continue
             item.setdefault("links", {})["organisations"] = [{"base_path": COMMISSION}]
-            upstream.emulator.items = {item["base_path"]: item}
+            upstream.emulator.items_by_path = {item["base_path"]: item}
             await client.call_tool("force_refresh", {"path": item["base_path"]})
             told = read_body(
                 await client.call_tool("get_content_by_path", {"path": item["base_path"]})

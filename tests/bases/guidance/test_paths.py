@@ -196,7 +196,7 @@ async def test_the_client_itself_never_leaves_its_host() -> None:
 
 def test_an_outage_is_told_while_the_breaker_is_open() -> None:
     now = 0.0
-    breaker = CircuitBreaker(failure_threshold=2, pause_seconds=15.0, clock=lambda: now)
+    breaker = CircuitBreaker(failure_threshold=2, pause_seconds=15.0, read_clock=lambda: now)
     limiter, metrics = SlidingWindow(1), UpstreamMetrics()
     client = UpstreamClient("https://www.gov.uk", limiter, metrics, circuit_breaker=breaker)
     cache = Cache(MemoryCacheBackend(), 60.0)

@@ -98,7 +98,7 @@ async def test_over_stdio_it_answers_the_same(upstream: Upstream, wire: str) -> 
     async with connect_stdio("guidance", wire=wire, env=env) as client:
         page = read_body(await client.call_tool("get_content_by_path", {"path": RETURN}))
         told = read_body(await client.call_tool("get_content_by_path", {"path": "/guidance/none"}))
-    assert page["content"] == upstream.emulator.items[RETURN]
+    assert page["content"] == upstream.emulator.items_by_path[RETURN]
     assert told["error"]["code"] == "NOT_FOUND_OR_REDIRECTED"
 
 
@@ -112,7 +112,7 @@ def test_the_typescript_inspector_sees_the_same(
     listed = read_result(inspect(tmp_path, *target, "--method", "tools/list"))
     called = read_result(inspect(tmp_path, *target, "--method", "tools/call", *asked))
     assert [tool["name"] for tool in listed["tools"]] == TOOLS
-    assert called["structuredContent"]["content"] == upstream.emulator.items[RETURN]
+    assert called["structuredContent"]["content"] == upstream.emulator.items_by_path[RETURN]
     assert called["_meta"]["schemaVersion"] == SCHEMA_VERSION
 
 
@@ -166,7 +166,7 @@ async def test_no_argument_and_no_payload_is_logged(served: Served, upstream: Up
 async def test_under_debug_a_preview_of_an_answer_has_at_most_4_kb(
     upstream: Upstream, tmp_path: Path
 ) -> None:
-    upstream.emulator.items[RETURN]["details"]["body"] = "é" * 20_000
+    upstream.emulator.items_by_path[RETURN]["details"]["body"] = "é" * 20_000
     env = {"GOVUK_BASE_URL": upstream.url}
     with serve_room("guidance", "--log-level", "debug", data=tmp_path / "d", env=env) as server:
         call(server, "get_content_by_path")
@@ -280,7 +280,7 @@ def test_the_command_line_speaks_json_and_fails_with_the_same_codes(upstream: Up
     page: dict[str, Any] = json.loads(ask(upstream, "get", RETURN, "--json").stdout)
     newest = json.loads(ask(upstream, "search", "charity", "--newest", "--json").stdout)
     gone = ask(upstream, "get", "/guidance/a-page-taken-down", "--json")
-    assert page["content"] == upstream.emulator.items[RETURN]
+    assert page["content"] == upstream.emulator.items_by_path[RETURN]
     dates = [hit["public_updated_at"] for hit in newest["results"]]
     assert dates == sorted(dates, reverse=True)
     assert gone.returncode == 1

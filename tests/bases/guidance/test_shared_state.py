@@ -151,7 +151,7 @@ async def test_two_processes_share_one_cache(url: str, upstream: Upstream, tmp_p
                 page = read_body(await client.call_tool("get_content_by_path", {"path": RETURN}))
                 hits.append(page["cache"]["hit"])
         async with connect_http(one.url + "/mcp") as client:
-            upstream.emulator.items[RETURN]["title"] = "New"
+            upstream.emulator.items_by_path[RETURN]["title"] = "New"
             await client.call_tool("force_refresh", {"path": RETURN})
         async with connect_http(other.url + "/mcp") as client:
             page = read_body(await client.call_tool("get_content_by_path", {"path": RETURN}))

@@ -71,7 +71,7 @@ async def test_a_page_comes_untouched_with_its_address_date_and_identifiers(
     upstream: Upstream,
 ) -> None:
     page = await ask(upstream.url, "get_content_by_path", path=RETURN)
-    item = upstream.emulator.items[RETURN]
+    item = upstream.emulator.items_by_path[RETURN]
     assert page["content"] == item
     assert page["url"] == f"https://www.gov.uk{RETURN}"
     assert page["public_updated_at"] == "2025-07-14T09:00:00Z"
@@ -89,8 +89,8 @@ async def test_a_page_comes_untouched_with_its_address_date_and_identifiers(
 
 @requirement("guidance:fidelity")
 async def test_a_date_that_govuk_does_not_give_is_null(upstream: Upstream) -> None:
-    upstream.emulator.items[RETURN]["public_updated_at"] = None
-    del upstream.emulator.items[RESERVES]["public_updated_at"]
+    upstream.emulator.items_by_path[RETURN]["public_updated_at"] = None
+    del upstream.emulator.items_by_path[RESERVES]["public_updated_at"]
     for path in (RETURN, RESERVES):
         page = await ask(upstream.url, "get_content_by_path", path=path)
         metadata = await ask(upstream.url, "get_source_metadata", path=path)
@@ -182,10 +182,10 @@ async def test_translations_name_each_other(upstream: Upstream) -> None:
 
 
 async def test_a_page_is_found_by_its_id_wherever_it_is(upstream: Upstream) -> None:
-    item = upstream.emulator.items[RETURN]
+    item = upstream.emulator.items_by_path[RETURN]
     page = await ask(upstream.url, "get_content_by_id", content_id=item["content_id"])
     assert page["content"] == item
-    welsh = upstream.emulator.items[f"{RESERVES}.cy"]
+    welsh = upstream.emulator.items_by_path[f"{RESERVES}.cy"]
     original = await ask(upstream.url, "get_content_by_id", content_id=welsh["content_id"])
     assert original["locale"] == "en"
     missing = await call_for_error(
@@ -221,7 +221,7 @@ async def test_a_page_published_together_with_others_is_in_scope(upstream: Upstr
 async def test_a_page_that_names_no_organisation_is_out_of_scope(
     upstream: Upstream, links: Any
 ) -> None:
-    upstream.emulator.items[RETURN]["links"] = links
+    upstream.emulator.items_by_path[RETURN]["links"] = links
     told = await call_for_error(upstream.url, "get_content_by_path", path=RETURN)
     assert told["code"] == "CONTENT_OUT_OF_SCOPE"
 
@@ -272,7 +272,7 @@ async def test_a_redirect_item_may_carry_the_rest_of_the_path_along(
 ) -> None:
     path = "/guidance/old/deeper/page"
     rules = [{"path": "/guidance/old", "destination": "/guidance/new", **rule}]
-    upstream.emulator.items[path] = {"schema_name": "redirect", "redirects": rules}
+    upstream.emulator.items_by_path[path] = {"schema_name": "redirect", "redirects": rules}
     told = await call_for_error(upstream.url, "get_content_by_path", path=path)
     assert told.get("hint", {}).get("redirected_to") == target
     assert ("use_tool" in told.get("hint", {})) is bool(target and target.startswith("/"))
@@ -291,7 +291,10 @@ async def test_a_redirect_to_another_site_is_told_as_it_stands(upstream: Upstrea
 async def test_metadata_tells_the_source_without_its_words(upstream: Upstream) -> None:
     metadata = await ask(upstream.url, "get_source_metadata", path=RETURN)
     assert metadata["url"] == f"https://www.gov.uk{RETURN}"
-    assert metadata["identifiers"]["content_id"] == upstream.emulator.items[RETURN]["content_id"]
+    assert (
+        metadata["identifiers"]["content_id"]
+        == upstream.emulator.items_by_path[RETURN]["content_id"]
+    )
     assert metadata["last_updated"] == "2025-07-14T09:00:00Z"
     assert metadata["licence"] == "OGL v3.0"
     assert "text" not in metadata
@@ -327,7 +330,7 @@ async def test_a_result_without_a_date_says_null_and_an_outside_link_stays_as_it
     upstream: Upstream,
 ) -> None:
     away = {"base_path": "https://register.example/search", "public_updated_at": None}
-    upstream.emulator.items[RETURN].update(away, description=None)
+    upstream.emulator.items_by_path[RETURN].update(away, description=None)
     (annual,) = (await ask(upstream.url, "search_guidance", query="annual"))["results"]
     assert (annual["url"], annual["path"]) == (away["base_path"], None)
     assert (annual["public_updated_at"], annual["summary"]) == (None, "")
@@ -339,7 +342,7 @@ async def test_a_result_that_nobody_could_cite_is_left_out(
     upstream: Upstream, missing: str
 ) -> None:
     before = (await ask(upstream.url, "search_guidance", query="reserves"))["results"]
-    upstream.emulator.items[RESERVES].update({missing: None})
+    upstream.emulator.items_by_path[RESERVES].update({missing: None})
     after = (await ask(upstream.url, "search_guidance", query="reserves"))["results"]
     assert after == [one for one in before if one["path"] != RESERVES]
     assert len(after) < len(before)
@@ -494,7 +497,7 @@ async def test_a_refresh_fetches_anew_and_the_next_reader_sees_it(upstream: Upst
     async with connect_client(upstream.url) as client:
         answer(await client.call_tool("get_content_by_path", {"path": RETURN}))
         same = answer(await client.call_tool("force_refresh", {"path": RETURN}))
-        upstream.emulator.items[RETURN]["title"] = "A new title"
+        upstream.emulator.items_by_path[RETURN]["title"] = "A new title"
         done = answer(await client.call_tool("force_refresh", {"path": RETURN}))
         page = answer(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert (same["refreshed"], same["changed"]) == (True, False)
@@ -510,7 +513,7 @@ async def test_a_page_that_changes_twice_in_one_moment_is_read_as_it_is_now(
 ) -> None:
     async with rigged(upstream.url) as rig:  # its clock stands still
         for title in ("First", "Second", "First"):
-            upstream.emulator.items[RETURN]["title"] = title
+            upstream.emulator.items_by_path[RETURN]["title"] = title
             await rig.service.refresh_page(ForceRefresh(path=RETURN), rig.context())
             page = await rig.service.read_page(GetContentByPath(path=RETURN), rig.context())
             assert page.title == title
@@ -640,7 +643,7 @@ async def test_what_is_in_the_cache_counts_for_nobodys_limit(upstream: Upstream)
 @requirement("guidance:limit")
 async def test_no_second_sees_more_than_ten_requests_upstream(upstream: Upstream) -> None:
     """The budget is the server's, however many clients of its own it has."""
-    paths = [path for path, item in upstream.emulator.items.items() if item["title"]][:25]
+    paths = [path for path, item in upstream.emulator.items_by_path.items() if item["title"]][:25]
     async with rigged(upstream.url, per_second=10, has_real_time=True) as rig:
 
         async def one(path: str) -> None:
@@ -708,7 +711,7 @@ async def test_every_answer_and_every_error_carries_both_sentences(upstream: Ups
     """Whatever is called with whatever: `answer` and `error` look for them."""
     good: dict[str, dict[str, Any]] = {
         "get_content_by_path": {"path": RETURN},
-        "get_content_by_id": {"content_id": upstream.emulator.items[RETURN]["content_id"]},
+        "get_content_by_id": {"content_id": upstream.emulator.items_by_path[RETURN]["content_id"]},
         "search_guidance": {"query": "x"},
         "search_in_page": {"path": RETURN, "query": "deadline"},
         "verify_guidance_quote": {"path": RETURN, "quote": "Send it"},

@@ -6,7 +6,7 @@ import numpy as np
 
 from readingroom.bases.policy.chunks.ranking import PlanRanker
 from readingroom.core.filters import Metadata
-from readingroom.engine.context import CONTEXT_FIELD
+from readingroom.engine.context import CONTEXT_FIELD_NAME
 from readingroom.engine.ranking import ProposedPassage
 from readingroom.storage.chunks import Chunks
 from tests.requirements import requirement
@@ -71,8 +71,11 @@ def test_a_table_of_contents_and_a_bare_heading_stand_behind_the_text() -> None:
 def test_the_headings_above_a_passage_count_as_its_words() -> None:
     order = rank(
         "parking for cycles",
-        ("One space in twenty is larger than the others.", {CONTEXT_FIELD: "Plan. Drainage"}),
-        ("One space in twenty is larger than the others.", {CONTEXT_FIELD: "Plan. Cycle parking"}),
+        ("One space in twenty is larger than the others.", {CONTEXT_FIELD_NAME: "Plan. Drainage"}),
+        (
+            "One space in twenty is larger than the others.",
+            {CONTEXT_FIELD_NAME: "Plan. Cycle parking"},
+        ),
     )
 
     assert order == ["1", "0"]

@@ -170,7 +170,7 @@ async def test_an_application_beside_policy_names_what_was_not_asked_and_what_is
     library: PolicyLibrary,
 ) -> None:
     class OneApplication(SearchAdapter):
-        base = "documents"
+        base_name = "documents"
         role = "application"
 
         async def search(self, request: SearchRequest, call: ToolContext) -> list[DeskHit]:
@@ -184,7 +184,7 @@ async def test_an_application_beside_policy_names_what_was_not_asked_and_what_is
     embedder: Any = WordEmbedder()
     desk = FederationService(adapters, {}, embedder, FanOut(deadline_seconds=120))
     asked = {"ref": "26/1", "topic": "qqqq", "date": "2026-06-01"}
-    async with desk.running():
+    async with desk.run_inside():
         beside = (await FederationPages(desk, {}).show_assessment(make_request(asked))).body
     assert "PLAN</a>: it has no revision that is adopted and was read" in beside
     assert "Nothing here is close to the topic" in beside
@@ -195,7 +195,7 @@ async def test_the_data_of_a_search_have_what_was_not_asked(library: PolicyLibra
     embedder: Any = WordEmbedder()
     desk = FederationService(adapters, {}, embedder, FanOut(deadline_seconds=120))
     pages = {"policy": make_pages(library.service, JobStore(library.folder))}
-    async with desk.running():
+    async with desk.run_inside():
         request = make_request({"q": "local stone", "date": "2026-06-01"})
         data = (await FederationPages(desk, pages).show_search(request)).data
     assert [unasked.title for unasked in data["not_asked"]] == ["PLAN"]

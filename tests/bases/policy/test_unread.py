@@ -182,7 +182,7 @@ async def test_the_search_page_cautions(library: PolicyLibrary, day: str, expect
 class OneApplication(SearchAdapter):
     """Documents that know one application and have no passage."""
 
-    base = "documents"
+    base_name = "documents"
     role = "application"
 
     async def search(self, request: SearchRequest, call: ToolContext) -> list[DeskHit]:
@@ -202,7 +202,7 @@ async def open_desk(library: PolicyLibrary) -> AsyncIterator[FederationService]:
     service = FederationService(
         adapters, {"policy": "policy"}, EMBEDDER, FanOut(deadline_seconds=120)
     )
-    async with service.running():
+    async with service.run_inside():
         yield service
 
 

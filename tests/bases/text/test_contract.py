@@ -138,7 +138,7 @@ async def test_a_file_that_cannot_be_served_says_why(kb: Path, kind: str) -> Non
 @requirement("text:AS-5")
 async def test_a_failed_read_is_tried_again_and_a_good_one_is_kept(kb: Path) -> None:
     now = [0.0]
-    service = TextService(TextFile(kb, clock=lambda: now[0]), "")
+    service = TextService(TextFile(kb, read_clock=lambda: now[0]), "")
     service.load_and_log()
     with pytest.raises(TextUnreadable):
         await service.read_content()

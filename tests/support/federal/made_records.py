@@ -43,7 +43,7 @@ def amendment(
     return ParsedRecord(
         record,
         searchable_fields=SearchableFields(title),
-        facets=facets or {},
+        values_by_facet=facets or {},
         revision=revision or None,
     )
 

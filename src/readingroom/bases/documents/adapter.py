@@ -32,7 +32,7 @@ _SPARE_HIT_COUNT = 10  # hits asked for beyond the limit, to replace headings th
 class DocumentsAdapter(SearchAdapter):
     """Documents of planning applications."""
 
-    base: ClassVar[str] = "documents"
+    base_name: ClassVar[str] = "documents"
     question_words_package: ClassVar[str] = __package__
     role = "application"
     id_forms = ("doc: (doc:25_01178_REM_a1b2c3#page=4)",)
@@ -74,18 +74,18 @@ class DocumentsAdapter(SearchAdapter):
     async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
         document_ref = parse_doc_id(id)
         page_selection = str(document_ref.page_number) if document_ref.page_number else None
-        document_text = await self._service.get_text(
+        text_answer = await self._service.get_text(
             GetDocumentText(document_id=document_ref.document_id, pages=page_selection)
         )
         return make_desk_record(
-            self.base,
-            document_text.id,
-            title=document_text.citation,
-            text=document_text.text,
-            url=self._page_links.make_record_url(document_text.id),
-            citation=document_text.citation,
-            source=document_text.document_type,
-            details=document_text.model_dump(
+            self.base_name,
+            text_answer.id,
+            title=text_answer.citation,
+            text=text_answer.text,
+            url=self._page_links.make_record_url(text_answer.id),
+            citation=text_answer.citation,
+            source=text_answer.document_type,
+            details=text_answer.model_dump(
                 mode="json", exclude={"text", "status", "id", "next_offset"}
             ),
             offset=offset,
@@ -137,8 +137,8 @@ class DocumentsAdapter(SearchAdapter):
         record_url = self._page_links.make_record_url(document_hit.id)
         chunk_metadata = document_hit.metadata
         ids_of_pages = (
-            format_doc_id(chunk_metadata.document_id, int(page_number))
-            for page_number in chunk_metadata.page_numbers.split(",")
+            format_doc_id(chunk_metadata.document_id, int(page_number_text))
+            for page_number_text in chunk_metadata.page_numbers.split(",")
         )
         citation_text = f"{chunk_metadata.application_ref}, {document_hit.citation}"
         return DeskHit(
@@ -150,7 +150,7 @@ class DocumentsAdapter(SearchAdapter):
             score=document_hit.score,
             published_at=None,
             citation=Citation(citation_string=citation_text, url=record_url),
-            base=self.base,
+            base=self.base_name,
             parts=document_hit.parts,
             joined_ids=[id_of_page for id_of_page in ids_of_pages if id_of_page != document_hit.id],
         )

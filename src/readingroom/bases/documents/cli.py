@@ -59,13 +59,15 @@ def _list_application_references(
 def _list_document_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> Iterator[str]:
     for application_ref in _list_application_references(settings, typed_values):
         arguments = build_model(ListIngestedDocuments, application_ref=application_ref)
-        document_list = run_quietly(ListDocuments(question=arguments), SPEC, settings)
-        yield from (document_entry["document_id"] for document_entry in document_list["documents"])
+        listing_answer = run_quietly(ListDocuments(question=arguments), SPEC, settings)
+        yield from (document_entry["document_id"] for document_entry in listing_answer["documents"])
 
 
 _complete_application_reference = complete_with(_list_application_references)
-_document_argument = click.argument("document_id", shell_complete=complete_with(_list_document_ids))
-_application_option = click.option(
+_add_document_argument = click.argument(
+    "document_id", shell_complete=complete_with(_list_document_ids)
+)
+_add_application_option = click.option(
     "--application",
     "application_ref",
     metavar="REF",
@@ -85,7 +87,7 @@ def documents() -> None:
 
 @documents.command()
 @click.argument("paths", metavar="FILE|FOLDER…", nargs=-1, required=True, type=click.Path())
-@_application_option
+@_add_application_option
 @click.option(
     "--type",
     "document_type",
@@ -215,7 +217,7 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 
 
 @documents.command()
-@_document_argument
+@_add_document_argument
 @click.option("--pages", help="Only these: 14, 14-16, 1,4-6.")
 @add_common_options
 def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: bool) -> None:
@@ -226,7 +228,7 @@ def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: b
 
 
 @documents.command()
-@_document_argument
+@_add_document_argument
 @add_common_options
 def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Remove a document with all its chunks."""

@@ -43,7 +43,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, WriteBackup
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.doctor import Complaint
-from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName, open_handed_over_file
+from readingroom.storage.handover import HANDOVER_FOLDER_NAME, HandoverName, open_handed_over_file
 
 
 class _DocumentsCommand(Command):
@@ -198,7 +198,7 @@ class BackUpDocuments(_DocumentsCommand, WriteBackup):
         self, documents_service: DocumentsService, report_progress: ReportProgress
     ) -> BackupCounts:
         return await write_backup(
-            documents_service, documents_service.folder / HANDOVER_FOLDER / self.folder
+            documents_service, documents_service.folder / HANDOVER_FOLDER_NAME / self.folder
         )
 
 
@@ -210,7 +210,7 @@ class RestoreDocuments(_DocumentsCommand, ReadBackup):
     async def run(
         self, documents_service: DocumentsService, report_progress: ReportProgress
     ) -> BackupCounts:
-        backup_folder = documents_service.folder / HANDOVER_FOLDER / self.folder
+        backup_folder = documents_service.folder / HANDOVER_FOLDER_NAME / self.folder
         return await restore_backup(documents_service, backup_folder, Path(self.home), self.replace)
 
 

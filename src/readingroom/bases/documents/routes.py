@@ -47,7 +47,7 @@ from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.progress import no_progress
 from readingroom.protocol.resources import Passage
-from readingroom.protocol.rest import API_PATH_PREFIX, ERROR_RESPONSES
+from readingroom.protocol.rest import API_PATH_PREFIX, ERROR_RESPONSES_BY_STATUS
 from readingroom.web.disconnect import run_while_connected
 from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import make_upload_form_openapi, receive_upload
@@ -80,7 +80,7 @@ def make_documents_router(documents_service: DocumentsService, read_only: bool) 
     router = APIRouter(
         prefix=API_PATH_PREFIX,
         tags=["documents"],
-        responses=ERROR_RESPONSES,
+        responses=ERROR_RESPONSES_BY_STATUS,
         route_class=StrictQueryRoute,
     )
     # Routes that do not exist cannot be called by mistake, and OpenAPI does not show them.
@@ -242,7 +242,7 @@ def _add_change_routes(router: APIRouter, documents_service: DocumentsService) -
         """Change an application's record; null or nothing keeps a field, an empty string clears
         it.
         """
-        changed_fields = patch.model_dump(exclude_none=True)
+        changed_values = patch.model_dump(exclude_none=True)
         return await documents_service.set_application(
-            SetApplication(reference=reference, **changed_fields)
+            SetApplication(reference=reference, **changed_values)
         )

@@ -455,14 +455,14 @@ class DocumentsService:
         Null cannot clear: a command travels as JSON, with a null for every option that is not used.
         """
         given_fields = arguments.model_dump(exclude_none=True, exclude={"reference"})
-        changed_fields = {
+        changed_values = {
             field_name: field_value or None for field_name, field_value in given_fields.items()
         }
-        if validation_day_text := changed_fields.get("validation_date"):
-            changed_fields["validation_date"] = parse_day(validation_day_text)
+        if validation_day_text := changed_values.get("validation_date"):
+            changed_values["validation_date"] = parse_day(validation_day_text)
         updated_at = self._context.get_now()
         updated_application = await anyio.to_thread.run_sync(
-            self.applications.update_application, arguments.reference, changed_fields, updated_at
+            self.applications.update_application, arguments.reference, changed_values, updated_at
         )
         return ApplicationSet(application=make_application_record(updated_application))
 

@@ -19,11 +19,11 @@ class DocumentsSettings(RoomSettings):
         "Where the documents base keeps its chunks; by default in the data directory. "
         "Set to the empty string, it keeps everything in memory and forgets it at the end.",
         accepts_empty=True,
-        used_by_sample=False,
+        is_used_by_sample=False,
     )
     document_roots: CommaSeparatedPaths | None = declare_setting(
         None,
         "DOCUMENT_ROOTS",
         "Folders that documents may be ingested from; by default the documents inbox and uploads.",
-        used_by_sample=False,
+        is_used_by_sample=False,
     )

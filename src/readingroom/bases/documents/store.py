@@ -20,7 +20,7 @@ from readingroom.core.arrays import np
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
-from readingroom.engine.context import CONTEXT_FIELD, make_heading_context
+from readingroom.engine.context import CONTEXT_FIELD_NAME, make_heading_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
 from readingroom.engine.shared.index import open_chunk_index
@@ -40,8 +40,8 @@ from readingroom.storage.chunks import (
 from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
 from readingroom.storage.postgres.database import PostgresDatabase
 
-CHUNK_COLLECTION = "application_docs"
-REGISTRY_COLLECTION = "document_registry"
+CHUNK_COLLECTION_NAME = "application_docs"
+REGISTRY_COLLECTION_NAME = "document_registry"
 
 # Indexed for filters: searches are limited to an application or to types.
 CHUNK_FILTER_FIELDS = FilterFields(exact_match_fields=("application_ref", "document_type"))
@@ -255,15 +255,15 @@ class DocumentStore:
         chunk_collection: ChunkCollection | PostgresCollection
         if self._database is None:
             local_store = self._chunk_store = ChunkStore(self._chroma_directory)
-            self._registry = local_store.open_collection(REGISTRY_COLLECTION)
-            chunk_collection = local_store.open_collection(CHUNK_COLLECTION)
+            self._registry = local_store.open_collection(REGISTRY_COLLECTION_NAME)
+            chunk_collection = local_store.open_collection(CHUNK_COLLECTION_NAME)
         else:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
             self._registry = shared_store.open_collection(
-                REGISTRY_COLLECTION, _REGISTRY_FILTER_FIELDS
+                REGISTRY_COLLECTION_NAME, _REGISTRY_FILTER_FIELDS
             )
             chunk_collection = shared_store.open_collection(
-                CHUNK_COLLECTION, CHUNK_FILTER_FIELDS, ("document_id",)
+                CHUNK_COLLECTION_NAME, CHUNK_FILTER_FIELDS, ("document_id",)
             )
         self._index = open_chunk_index(
             chunk_collection,
@@ -313,7 +313,7 @@ def build_chunks(
                 "word_count": len(chunk_text.split()),
                 "start": document_chunk.start_offset,
                 "gap": parsed_document.text[covered_end_offset : document_chunk.start_offset],
-                CONTEXT_FIELD: heading_context,
+                CONTEXT_FIELD_NAME: heading_context,
             }
             # One more end than chunks: the last one is the end of the text.
             for document_chunk, chunk_text, heading_context, covered_end_offset in zip(

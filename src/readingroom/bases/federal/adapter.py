@@ -29,7 +29,7 @@ _MAX_COMPLETIONS = 101  # one more than a client is shown
 class FederalAdapter(SearchAdapter):
     """Records with public addresses: their own answers have the common shape already."""
 
-    base: ClassVar[str] = "federal"
+    base_name: ClassVar[str] = "federal"
     question_words_package: ClassVar[str] = __package__
     id_forms = tuple(LISTED_ID_FORMS)
     templates = (
@@ -66,10 +66,10 @@ class FederalAdapter(SearchAdapter):
                     max_results=_MAX_REGISTRY_HITS,
                 )
             )
-        return [DeskHit(**dict(hit), base=self.base) for hit in hits]
+        return [DeskHit(**dict(hit), base=self.base_name) for hit in hits]
 
     async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
-        return DeskRecord(**dict(await self._service.fetch_record(id, offset)), base=self.base)
+        return DeskRecord(**dict(await self._service.fetch_record(id, offset)), base=self.base_name)
 
     async def list_sources(self) -> Sequence[str]:
         return sources.list_source_names(sources.SOURCES)

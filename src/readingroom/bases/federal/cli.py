@@ -132,11 +132,11 @@ def changes(
 ) -> None:
     """List what came, changed or was withdrawn since a day, each record once, oldest first."""
 
-    since_day = parse_day(since).isoformat()
+    since_day_text = parse_day(since).isoformat()
     only_source = get_source(source) if source else None
     with _open_store_reader(settings) as federal_store:
         change_rows, _, has_more = federal_store.query_now(
-            lambda db: read_change_page(db, since_day, only_source, None, limit, 0)
+            lambda db: read_change_page(db, since_day_text, only_source, None, limit, 0)
         )
     table_rows = [
         (
@@ -149,13 +149,14 @@ def changes(
         for change_row in change_rows
     ]
     output_lines = [
-        format_table(table_rows) or f"Nothing came, changed or was withdrawn since {since_day}."
+        format_table(table_rows)
+        or f"Nothing came, changed or was withdrawn since {since_day_text}."
     ]
     if has_more:
         output_lines.append(f"… and more: the first {limit} are shown (--limit)")
     print_result(
         as_json,
-        {"since": since_day, "results": change_rows, "has_more": has_more},
+        {"since": since_day_text, "results": change_rows, "has_more": has_more},
         "\n".join(output_lines),
     )
 
@@ -176,11 +177,11 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
     """
 
     host_addresses = Hosts(
-        govinfo=settings.govinfo_url,
-        federal_register=settings.federal_register_url,
-        legislators=settings.legislators_url,
-        house_clerk=settings.house_clerk_url,
-        senate=settings.senate_url,
+        govinfo_url=settings.govinfo_url,
+        federal_register_url=settings.federal_register_url,
+        legislators_url=settings.legislators_url,
+        house_clerk_url=settings.house_clerk_url,
+        senate_url=settings.senate_url,
     )
     since_day = parse_day(since) if since else None
     with (
@@ -298,15 +299,16 @@ def status(settings: FederalSettings, as_json: bool) -> None:
             "found by its words alone; `readingroom federal embed` goes on where it stopped."
         )
     output_lines += [
-        f"failed: {failed_file['file']}: {failed_file['error']}" for failed_file in failed_files
+        f"failed: {failed_file_entry['file']}: {failed_file_entry['error']}"
+        for failed_file_entry in failed_files
     ]
     output_lines += [
-        f"incomplete: {incomplete_file['file']}: {incomplete_file['error']}"
-        for incomplete_file in incomplete_files
+        f"incomplete: {incomplete_file_entry['file']}: {incomplete_file_entry['error']}"
+        for incomplete_file_entry in incomplete_files
     ]
     output_lines += [
-        f"ignored: {ignored_file['file']}: {ignored_file['error']}"
-        for ignored_file in ignored_files[:_MAX_NAMED_FILES]
+        f"ignored: {ignored_file_entry['file']}: {ignored_file_entry['error']}"
+        for ignored_file_entry in ignored_files[:_MAX_NAMED_FILES]
     ]
     output_lines += _format_unnamed_count(
         len(ignored_files), "files that were ignored (all of them: --json)"

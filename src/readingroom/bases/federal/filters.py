@@ -90,11 +90,11 @@ def parse_filters(record_table: RecordTable, filter_values: Mapping[str, Any] | 
 
     Raise InvalidArguments for those that the table does not have, or whose value does not fit.
     """
-    filters_model = make_filters_model(record_table)
+    filters_class = make_filters_model(record_table)
     try:
-        parsed_filters = filters_model.model_validate(dict(filter_values or {}))
+        parsed_filters = filters_class.model_validate(dict(filter_values or {}))
     except ValidationError as error:
-        valid_names_text = ", ".join(filters_model.model_fields)
+        valid_names_text = ", ".join(filters_class.model_fields)
         raise InvalidArguments(
             [
                 {

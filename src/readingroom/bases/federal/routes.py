@@ -84,11 +84,11 @@ def _make_invalid_parameter_error(field_name: str, problem_text: str) -> Invalid
     return InvalidRequest([{"field": field_name, "message": problem_text}])
 
 
-def _rename_to_parameter(field_problem: dict[str, str]) -> dict[str, str]:
+def _rename_to_parameter(problem: dict[str, str]) -> dict[str, str]:
     """Return a problem with a tool's argument under the name of the REST parameter."""
     parameter_by_argument = {"time_field": "bucket_by_time", "interval": "time_interval"}
-    field_name = field_problem["field"].removeprefix("filters.")
-    return field_problem | {"field": parameter_by_argument.get(field_name, field_name)}
+    field_name = problem["field"].removeprefix("filters.")
+    return problem | {"field": parameter_by_argument.get(field_name, field_name)}
 
 
 @contextmanager
@@ -322,8 +322,8 @@ def _add_changes_route(router: APIRouter, federal_service: FederalService) -> No
 def _add_list_route(
     router: APIRouter, federal_service: FederalService, record_source: Source
 ) -> None:
-    question_model = create_model(
-        f"List{record_source.record_model.__name__}",
+    question_class = create_model(
+        f"List{record_source.record_class.__name__}",
         __base__=(
             RegistryQuestion if record_source.has_names else ListQuestion,
             make_filters_model(record_source.record_table),
@@ -332,7 +332,7 @@ def _add_list_route(
 
     # One function per source, so that each list documents its own filters.
     async def list_records(
-        arguments: Annotated[question_model, Query()],  # type: ignore[valid-type]
+        arguments: Annotated[question_class, Query()],  # type: ignore[valid-type]
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         list_question: ListQuestion = arguments
         with _translate_argument_errors():
@@ -349,13 +349,13 @@ def _add_list_route(
 
 
 def _add_member_votes_route(router: APIRouter, federal_service: FederalService) -> None:
-    question_model = create_model(
+    question_class = create_model(
         "CountMemberVotes", __base__=(CountQuestion, make_filters_model(MEMBER_VOTES))
     )
 
     @router.get("/member-votes", tags=["roll-call-votes"])
     async def member_votes(
-        arguments: Annotated[question_model, Query()],  # type: ignore[valid-type]
+        arguments: Annotated[question_class, Query()],  # type: ignore[valid-type]
     ) -> Total | Buckets | Series:
         """How members voted, counted; listed they are by member or by roll call."""
         count_question: CountQuestion = arguments
@@ -422,7 +422,7 @@ def _add_record_route(
         summary=f"One record of {record_source.slug}, whole",
         response_model=None,
         route_class_override=_LookupRoute,
-        responses={200: {"model": record_source.record_model}, **_GONE_RESPONSE},
+        responses={200: {"model": record_source.record_class}, **_GONE_RESPONSE},
     )
 
 

@@ -185,16 +185,16 @@ class FederalService:
 
     async def _list_children(
         self,
-        page_model: type[lists.ChildPageT],
+        page_class: type[lists.ChildPageT],
         record_id: str,
         max_results: int,
         cursor: str | None,
     ) -> lists.ChildPageT:
-        source_name, table_name = lists.SOURCE_AND_TABLE_NAMES_BY_PAGE[page_model]
+        source_name, table_name = lists.SOURCE_AND_TABLE_NAMES_BY_PAGE[page_class]
         canonical_id = await self._get_canonical_id(SOURCES_BY_NAME[source_name], record_id)
         (after_key,) = cursors.decode(f"{table_name}:{canonical_id}", cursor, int) or (0,)
         return await self.store.query(
-            lambda db: lists.list_children(db, page_model, canonical_id, max_results, after_key)
+            lambda db: lists.list_children(db, page_class, canonical_id, max_results, after_key)
         )
 
     async def list_amendments(
@@ -264,14 +264,14 @@ class FederalService:
 
     async def list_changes(
         self,
-        since_day: str | None,
+        since_day_text: str | None,
         source_name: str | None,
         change_kind: ChangeKind | None,
         max_results: int,
         cursor: str | None,
     ) -> ChangePage:
         """List what was added, changed or withdrawn since a day, or since an earlier cursor."""
-        if since_day is None and cursor is None:
+        if since_day_text is None and cursor is None:
             problem_text = "say a day, or go on with the `resume_cursor` of an earlier answer"
             raise InvalidArguments([{"field": "since", "message": problem_text}])
         only_source = get_source(source_name) if source_name else None
@@ -280,7 +280,7 @@ class FederalService:
         (after_change_number,) = after_key or (0,)
         return await self.store.query(
             lambda db: lists.list_changes(
-                db, since_day, only_source, change_kind, max_results, after_change_number
+                db, since_day_text, only_source, change_kind, max_results, after_change_number
             )
         )
 
@@ -417,8 +417,8 @@ class FederalService:
                 record_fields = lists.get_record_or_hint_links(db, record_source, canonical_id)
                 subject = dossiers.DossierSubject(db, record_source, record_fields, congress)
                 sections: dict[str, Any] = dict(dossiers.read_sections(subject, reader_by_section))
-                shown_fields, cut_field_names = cards.shorten_record_to_fit(record_fields, sections)
-                return shown_fields, sections | {"shortened": cut_field_names or None}
+                shown_fields, cuts_by_field = cards.shorten_record_to_fit(record_fields, sections)
+                return shown_fields, sections | {"shortened": cuts_by_field or None}
 
         return await self.store.query(read_sections)
 
@@ -459,8 +459,8 @@ class FederalService:
         degraded = executed_plan.degraded
         source_names = [searched.source for searched in search_result.searched_sources]
         if mode != "lexical":
-            embedded_percents = await self.store.query(self.embedding_coverage.read_percents)
-            degraded = build_degraded_search(mode, degraded, source_names, embedded_percents)
+            percents_by_source = await self.store.query(self.embedding_coverage.read_percents)
+            degraded = build_degraded_search(mode, degraded, source_names, percents_by_source)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         keeps_all_hits = "limit" in arguments.model_fields_set
         hits = search_result.hits if keeps_all_hits else list(cards.fit_items(search_result.hits))

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-DATABASE_FILE = "federal.db"
+DATABASE_FILE_NAME = "federal.db"
 
 _SQLITE_CACHE_KIB = 64 * 1024
 _PAGES_PER_CHECKPOINT = 16 * 1024
@@ -52,7 +52,7 @@ def locate_records(settings: RoomSettings) -> FederalPlace:
 
 def get_database_path(data_folder: Path) -> Path:
     """Return the path of the federal file in a data directory."""
-    return data_folder / "federal" / DATABASE_FILE
+    return data_folder / "federal" / DATABASE_FILE_NAME
 
 
 def connect(federal_place: FederalPlace, *, writing: bool = False) -> Database:
@@ -284,10 +284,10 @@ def count_rows_up_to(
     A tuple is any of its values.
     """
     allowed_values = column_value if isinstance(column_value, tuple) else (column_value,)
-    placeholders = ", ".join("?" * len(allowed_values))
+    placeholders_sql = ", ".join("?" * len(allowed_values))
     (matching_count,) = db.execute(
         f"""SELECT count(*) FROM
-                (SELECT 1 FROM {table_name} WHERE {column_name} IN ({placeholders}) LIMIT ?)""",
+                (SELECT 1 FROM {table_name} WHERE {column_name} IN ({placeholders_sql}) LIMIT ?)""",
         (*allowed_values, max_count),
     ).fetchone()
     return int(matching_count)

@@ -34,13 +34,13 @@ from readingroom.protocol.tool import ToolContext
 
 _SOURCE_NAME = "charity-commission"
 _MAX_QUERY_CHARS = 500  # characters that GOV.UK's search takes
-_LEGAL_SENTENCES = f"{ATTRIBUTION}. {DISCLAIMER}"
+_LEGAL_TEXT = f"{ATTRIBUTION}. {DISCLAIMER}"
 
 
 class GuidanceAdapter(SearchAdapter):
     """Pages of GOV.UK: they have a public address, so no page of this server is linked."""
 
-    base: ClassVar[str] = "guidance"
+    base_name: ClassVar[str] = "guidance"
     question_words_package: ClassVar[str] = __package__
     id_forms = ("guidance: (guidance:/guidance/charity-reporting)",)
     templates = (
@@ -87,7 +87,7 @@ class GuidanceAdapter(SearchAdapter):
                 score=1 / hit_rank if hit.score is None else hit.score,
                 published_at=hit.public_updated_at,
                 citation=Citation(citation_string=f"Charity Commission, {hit.title}", url=hit.url),
-                base=self.base,
+                base=self.base_name,
                 parts=None if hit.similarity is None else ScoreParts(semantic=hit.similarity),
                 attribution=f"{ATTRIBUTION} {DISCLAIMER}",
             )
@@ -107,7 +107,7 @@ class GuidanceAdapter(SearchAdapter):
             page_answer = await self._service.read_page(arguments, make_call_context(tool_context))
         assert isinstance(page_answer, PageText)
         return make_desk_record(
-            self.base,
+            self.base_name,
             page_answer.id,
             title=page_answer.title or page_answer.id,
             text=page_answer.text,
@@ -134,7 +134,7 @@ def _add_legal_sentences_to_errors() -> Iterator[None]:
     except KnowledgeError as error:
         # A copy: callers who wait for the same page share one error.
         attributed_error = copy.copy(error)
-        attributed_error.message = f"{error.message.rstrip('.')}. {_LEGAL_SENTENCES}"
+        attributed_error.message = f"{error.message.rstrip('.')}. {_LEGAL_TEXT}"
         attributed_error.hint = {
             **error.hint,
             "attribution": ATTRIBUTION,

@@ -113,7 +113,7 @@ _NAME_OR_NAMES_SCHEMA: JsonDict = {
     ]
 }
 # The contract has an open object; its known members are named for clients that read schemas.
-_KNOWN_FILTER_SCHEMAS: JsonDict = {
+_FILTER_SCHEMAS_BY_NAME: JsonDict = {
     "format": _NAME_OR_NAMES_SCHEMA,
     "document_type": _NAME_OR_NAMES_SCHEMA,
     "public_timestamp_from": {"type": "string", "format": "date"},
@@ -134,7 +134,7 @@ class SearchGuidance(_PagedArguments):
             "`public_timestamp_from` and `public_timestamp_to` (YYYY-MM-DD). `organisation` can "
             "only be charity-commission."
         ),
-        json_schema_extra={"properties": _KNOWN_FILTER_SCHEMAS},
+        json_schema_extra={"properties": _FILTER_SCHEMAS_BY_NAME},
     )
     order: Literal["relevance", "newest"] = Field(
         "relevance", description="Best match first, or the latest published first."

@@ -49,11 +49,11 @@ _SECTION_PATH_PATTERN = re.compile(r"policy/([^/]+)/([^/]+)/([^/]+)")
 
 
 def _make_search_arguments(
-    search_request: SearchRequest, asked_day: str, result_count: int = 1
+    search_request: SearchRequest, asked_day_text: str, result_count: int = 1
 ) -> SearchPolicy:
     return SearchPolicy(
         query=search_request.query,
-        effective_date=asked_day,
+        effective_date=asked_day_text,
         sources=list(search_request.sources) or None,
         local_authority=search_request.local_authority,
         n_results=result_count,
@@ -64,7 +64,7 @@ def _make_search_arguments(
 class PolicyAdapter(SearchAdapter):
     """Policies as they were in force on a day."""
 
-    base: ClassVar[str] = "policy"
+    base_name: ClassVar[str] = "policy"
     question_words_package: ClassVar[str] = __package__
     role = "policy"
     id_forms = ("policy: (policy:NPPF@rev_NPPF_2024_12#Para 116)",)
@@ -91,9 +91,9 @@ class PolicyAdapter(SearchAdapter):
         self, search_request: SearchRequest, tool_context: ToolContext
     ) -> list[DeskHit]:
         hits_by_id: dict[str, PolicyHit] = {}
-        for asked_day in self._choose_days(search_request):
+        for asked_day_text in self._choose_days(search_request):
             arguments = _make_search_arguments(
-                search_request, asked_day, search_request.limit + _SPARE_HIT_COUNT
+                search_request, asked_day_text, search_request.limit + _SPARE_HIT_COUNT
             )
             hits_page = await self._service.search(arguments, search_request.address)
             hits_with_text = [
@@ -136,9 +136,9 @@ class PolicyAdapter(SearchAdapter):
     async def list_unread_revisions(self, search_request: SearchRequest) -> list[UnreadRevision]:
         policy_scopes = [
             await self._service.resolve_scope(
-                _make_search_arguments(search_request, asked_day), search_request.address
+                _make_search_arguments(search_request, asked_day_text), search_request.address
             )
-            for asked_day in self._choose_days(search_request)
+            for asked_day_text in self._choose_days(search_request)
         ]
         unread_revisions_by_key = {
             (unread_revision.source, unread_revision.revision_id): unread_revision
@@ -164,12 +164,12 @@ class PolicyAdapter(SearchAdapter):
                 passage.id, passage.citation, passage.text, section_fields, offset
             )
         policy_slug, revision_id, section_ref = section_id_parts
-        section_text = await self._service.get_section(
+        section_answer = await self._service.get_section(
             GetPolicySection(source=policy_slug, section_ref=section_ref, revision_id=revision_id)
         )
-        section_fields = section_text.model_dump(mode="json", exclude={"text", "status", "id"})
+        section_fields = section_answer.model_dump(mode="json", exclude={"text", "status", "id"})
         return self._make_section_record(
-            section_text.id, section_text.citation, section_text.text, section_fields, offset
+            section_answer.id, section_answer.citation, section_answer.text, section_fields, offset
         )
 
     async def list_resources(self) -> list[ListedResource]:
@@ -246,7 +246,7 @@ class PolicyAdapter(SearchAdapter):
         text_offset: int,
     ) -> DeskRecord:
         return make_desk_record(
-            self.base,
+            self.base_name,
             section_id,
             title=citation,
             text=section_text,
@@ -269,7 +269,7 @@ class PolicyAdapter(SearchAdapter):
             score=hit.score,
             published_at=hit.effective_from.isoformat(),
             citation=Citation(citation_string=hit.citation, url=url),
-            base=self.base,
+            base=self.base_name,
             parts=hit.parts,
             exact_reference=hit.exact_reference,
             in_force=InForce.model_validate(hit, from_attributes=True),

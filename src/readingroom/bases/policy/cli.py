@@ -84,8 +84,8 @@ def _list_section_refs(settings: RoomSettings, typed_values: Mapping[str, Any]) 
     return [listed_section["section_ref"] for listed_section in listed_sections]
 
 
-_source_argument = click.argument("source", shell_complete=complete_with(_list_policy_slugs))
-_revision_argument = click.argument("revision_id", shell_complete=complete_with(_list_revision_ids))
+_add_source_argument = click.argument("source", shell_complete=complete_with(_list_policy_slugs))
+_add_id_argument = click.argument("revision_id", shell_complete=complete_with(_list_revision_ids))
 _category_choice = click.Choice([str(category) for category in PolicyCategory])
 
 
@@ -131,7 +131,7 @@ def add(source: str, settings: RoomSettings, as_json: bool, **options: Any) -> N
 
 
 @policy.command()
-@_source_argument
+@_add_source_argument
 @click.option("--title")
 @click.option("--category", type=_category_choice)
 @click.option("--description")
@@ -141,14 +141,14 @@ def add(source: str, settings: RoomSettings, as_json: bool, **options: Any) -> N
 @add_common_options
 def change(source: str, settings: RoomSettings, as_json: bool, **options: str | None) -> None:
     """Change what is known of SOURCE; "" clears a description, an authority or an area."""
-    changed_fields = {
+    changed_values = {
         field_name: field_value or None
         for field_name, field_value in options.items()
         if field_value is not None
     }
-    if not changed_fields:
+    if not changed_values:
         raise click.UsageError("Name what to change, such as --authority")
-    policy_patch = build_model(PolicyPatch, **changed_fields)
+    policy_patch = build_model(PolicyPatch, **changed_values)
     command = build_model(ChangePolicy, source=source, patch=policy_patch)
     policy_fields = run_command(command, SPEC, settings)
     filled_field_lines = format_filled_fields(policy_fields, options)
@@ -156,7 +156,7 @@ def change(source: str, settings: RoomSettings, as_json: bool, **options: str | 
 
 
 @policy.command()
-@_source_argument
+@_add_source_argument
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--label", required=True, help='Label of this revision, for example "December 2024".')
 @click.option("--from", "start", required=True, help="First day in force, YYYY-MM-DD.")
@@ -196,20 +196,20 @@ def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **opt
 @add_common_options
 def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
-    policy_index = run_command(ListPolicies(), SPEC, settings)
+    policies_answer = run_command(ListPolicies(), SPEC, settings)
     table_rows = [
         (
             make_bold(policy["source"]),
             format_version_label(policy["current_revision"]),
             policy["title"],
         )
-        for policy in policy_index["policies"]
+        for policy in policies_answer["policies"]
     ]
-    print_result(as_json, policy_index, format_table(table_rows) or _NO_POLICIES_YET)
+    print_result(as_json, policies_answer, format_table(table_rows) or _NO_POLICIES_YET)
 
 
 @policy.command()
-@_source_argument
+@_add_source_argument
 @add_common_options
 def show(source: str, settings: RoomSettings, as_json: bool) -> None:
     """Show a policy and its revisions, newest first."""
@@ -234,20 +234,20 @@ def show(source: str, settings: RoomSettings, as_json: bool) -> None:
 @add_common_options
 def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
-    policies_on_day = run_command(EffectiveOn(day=day), SPEC, settings)
+    policies_answer = run_command(EffectiveOn(day=day), SPEC, settings)
     table_rows = [
         (make_bold(policy["source"]), format_version_label(policy["effective_revision"]))
-        for policy in policies_on_day["policies"]
+        for policy in policies_answer["policies"]
     ]
     slugs_without_revision = [
-        *policies_on_day["policies_not_yet_effective"],
-        *policies_on_day["policies_with_no_revision_for_date"],
+        *policies_answer["policies_not_yet_effective"],
+        *policies_answer["policies_with_no_revision_for_date"],
     ]
     table_rows += [
         (make_bold(slug_without_revision), "–") for slug_without_revision in slugs_without_revision
     ]
-    printed_lines = [format_table(table_rows) or _NO_POLICIES_YET, *list_cautions(policies_on_day)]
-    print_result(as_json, policies_on_day, "\n".join(printed_lines))
+    printed_lines = [format_table(table_rows) or _NO_POLICIES_YET, *list_cautions(policies_answer)]
+    print_result(as_json, policies_answer, "\n".join(printed_lines))
 
 
 @policy.command()
@@ -282,7 +282,7 @@ def search(query: str, settings: RoomSettings, as_json: bool, **options: Any) ->
 
 
 @policy.command()
-@_source_argument
+@_add_source_argument
 @click.argument("section_ref", shell_complete=complete_with(_list_section_refs))
 @_add_revision_options
 @add_common_options
@@ -298,24 +298,25 @@ def section(
 
 
 @policy.command()
-@_source_argument
+@_add_source_argument
 @_add_revision_options
 @add_common_options
 def sections(source: str, settings: RoomSettings, as_json: bool, **options: str | None) -> None:
     """List the sections of SOURCE with their titles and pages."""
     arguments = build_model(ListPolicySections, source=source, **options)
-    section_list = run_command(ListSections(question=arguments), SPEC, settings)
+    sections_answer = run_command(ListSections(question=arguments), SPEC, settings)
     printed_lines = [
-        format_listed_section(listed_section) for listed_section in section_list["sections"]
+        format_listed_section(listed_section) for listed_section in sections_answer["sections"]
     ]
     heading_line = (
-        f"{source} ({section_list['version_label']}), {section_list['section_count']} sections"
+        f"{source} ({sections_answer['version_label']}), "
+        f"{sections_answer['section_count']} sections"
     )
-    print_result(as_json, section_list, "\n".join([heading_line, *printed_lines]))
+    print_result(as_json, sections_answer, "\n".join([heading_line, *printed_lines]))
 
 
 @policy.command()
-@_source_argument
+@_add_source_argument
 @click.argument("from_date")
 @click.argument("to_date")
 @click.option("--section", "section_ref", help="Only this section and those in it.")
@@ -325,39 +326,39 @@ def sections(source: str, settings: RoomSettings, as_json: bool, **options: str 
 def compare(source: str, settings: RoomSettings, as_json: bool, **options: Any) -> None:
     """Show what changed in SOURCE between FROM_DATE and TO_DATE."""
     arguments = build_model(ComparePolicyRevisions, source=source, **options)
-    revision_diff = run_command(CompareRevisions(question=arguments), SPEC, settings)
+    comparison_answer = run_command(CompareRevisions(question=arguments), SPEC, settings)
     summary_line = ", ".join(
         f"{change_count} {change_kind.replace('_', ' but ')}"
-        for change_kind, change_count in revision_diff["summary"].items()
+        for change_kind, change_count in comparison_answer["summary"].items()
     )
-    from_label = revision_diff["from_revision"]["version_label"]
-    to_label = revision_diff["to_revision"]["version_label"]
+    from_label = comparison_answer["from_revision"]["version_label"]
+    to_label = comparison_answer["to_revision"]["version_label"]
     printed_lines = [f"{from_label} → {to_label}: {summary_line}"]
-    printed_lines += map(format_section_change, revision_diff["changes"])
-    if revision_diff["next_cursor"]:
-        printed_lines.append(f"More: --cursor {revision_diff['next_cursor']}")
-    printed_lines += list_cautions(revision_diff)
-    print_result(as_json, revision_diff, "\n\n".join(printed_lines))
+    printed_lines += map(format_section_change, comparison_answer["changes"])
+    if comparison_answer["next_cursor"]:
+        printed_lines.append(f"More: --cursor {comparison_answer['next_cursor']}")
+    printed_lines += list_cautions(comparison_answer)
+    print_result(as_json, comparison_answer, "\n\n".join(printed_lines))
 
 
 @policy.command()
-@_source_argument
+@_add_source_argument
 @click.argument("quote")
 @click.option("--on", "date", required=True, help="The day it is cited for, YYYY-MM-DD.")
 @add_common_options
 def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: bool) -> None:
     """Check whether SOURCE says QUOTE on a day. Ends with 1 when it does not."""
     arguments = build_model(VerifyPolicyQuote, source=source, quote=quote, date=date)
-    quote_check = run_command(VerifyQuote(question=arguments), SPEC, settings)
+    quote_answer = run_command(VerifyQuote(question=arguments), SPEC, settings)
     printed_lines = [
-        quote_check["verdict"],
-        *(quote_place["citation"] for quote_place in quote_check["found"]),
+        quote_answer["verdict"],
+        *(quote_place["citation"] for quote_place in quote_answer["found"]),
     ]
-    if quote_check["nearest"]:
-        printed_lines.append(f"The nearest words: {quote_check['nearest']['text']}")
-    printed_lines += list_cautions(quote_check)
-    print_result(as_json, quote_check, "\n".join(printed_lines))
-    sys.exit(0 if quote_check["verdict"] == "verified" else 1)
+    if quote_answer["nearest"]:
+        printed_lines.append(f"The nearest words: {quote_answer['nearest']['text']}")
+    printed_lines += list_cautions(quote_answer)
+    print_result(as_json, quote_answer, "\n".join(printed_lines))
+    sys.exit(0 if quote_answer["verdict"] == "verified" else 1)
 
 
 @policy.command()
@@ -382,8 +383,8 @@ def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
 
 
 @policy.command()
-@_source_argument
-@_revision_argument
+@_add_source_argument
+@_add_id_argument
 @click.option("--from", "start", help="First day in force, YYYY-MM-DD.")
 @click.option("--to", "end", help='Last day in force; "open" for a revision that still is.')
 @click.option("--label", "version_label", help="Its label.")
@@ -394,18 +395,18 @@ def dates(
 ) -> None:
     """Change the days, the label or the notes of a revision."""
     first_day_text, last_day_text = options.pop("start"), options.pop("end")
-    changed_fields: dict[str, Any] = {
+    changed_values: dict[str, Any] = {
         field_name: field_value
         for field_name, field_value in options.items()
         if field_value is not None
     }
     if first_day_text is not None:
-        changed_fields["effective_from"] = parse_day(first_day_text)
+        changed_values["effective_from"] = parse_day(first_day_text)
     if last_day_text is not None:
-        changed_fields["effective_to"] = (
+        changed_values["effective_to"] = (
             None if last_day_text == "open" else parse_day(last_day_text)
         )
-    revision_patch = build_model(RevisionPatch, **changed_fields)
+    revision_patch = build_model(RevisionPatch, **changed_values)
     command = ChangeRevision(source=source, revision_id=revision_id, patch=revision_patch)
     revision_fields = run_command(command, SPEC, settings)
     period_text = f"{revision_fields['effective_from']} – {revision_fields['effective_to'] or ''}"
@@ -415,8 +416,8 @@ def dates(
 
 
 @policy.command()
-@_source_argument
-@_revision_argument
+@_add_source_argument
+@_add_id_argument
 @add_common_options
 def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Delete a revision of SOURCE, its text and its file."""
@@ -426,7 +427,7 @@ def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool)
 
 
 @policy.command("delete-policy")
-@_source_argument
+@_add_source_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @add_common_options
 def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool) -> None:
@@ -442,8 +443,8 @@ def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool)
 
 
 @policy.command()
-@_source_argument
-@_revision_argument
+@_add_source_argument
+@_add_id_argument
 @add_embedding_options
 def reindex(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Read the file of a revision again and wait until it can be searched."""

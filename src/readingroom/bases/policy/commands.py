@@ -50,7 +50,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, WriteBackup
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.doctor import Complaint
-from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName, open_handed_over_file
+from readingroom.storage.handover import HANDOVER_FOLDER_NAME, HandoverName, open_handed_over_file
 
 
 class _PolicyCommand(Command):
@@ -311,7 +311,7 @@ class BackUpPolicies(_PolicyCommand, WriteBackup):
         self, policy_service: PolicyService, report_progress: ReportProgress
     ) -> BackupCounts:
         return await write_backup(
-            policy_service, policy_service.folder / HANDOVER_FOLDER / self.folder
+            policy_service, policy_service.folder / HANDOVER_FOLDER_NAME / self.folder
         )
 
 
@@ -323,7 +323,7 @@ class RestorePolicies(_PolicyCommand, ReadBackup):
     async def run(
         self, policy_service: PolicyService, report_progress: ReportProgress
     ) -> BackupCounts:
-        backup_folder = policy_service.folder / HANDOVER_FOLDER / self.folder
+        backup_folder = policy_service.folder / HANDOVER_FOLDER_NAME / self.folder
         return await restore_backup(policy_service, backup_folder, Path(self.home), self.replace)
 
 

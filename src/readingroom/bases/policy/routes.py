@@ -47,7 +47,7 @@ from readingroom.core.modes import Mode
 from readingroom.ingest.errors import UnsupportedFileType
 from readingroom.ingest.read.formats.detect import POLICY_EXTENSIONS
 from readingroom.protocol.resources import PageMark, Passage
-from readingroom.protocol.rest import API_PATH_PREFIX, ERROR_RESPONSES
+from readingroom.protocol.rest import API_PATH_PREFIX, ERROR_RESPONSES_BY_STATUS
 from readingroom.protocol.tool import ToolArguments
 from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import make_upload_form_openapi, receive_upload
@@ -76,7 +76,7 @@ def make_policy_router(policy_service: PolicyService, read_only: bool) -> APIRou
     router = APIRouter(
         prefix=API_PATH_PREFIX,
         tags=["policy"],
-        responses=ERROR_RESPONSES,
+        responses=ERROR_RESPONSES_BY_STATUS,
         route_class=StrictQueryRoute,
     )
     policy_admin = PolicyAdmin(policy_service)

@@ -17,5 +17,5 @@ class PolicySettings(RoomSettings):
         None,
         "POLICY_ROOTS",
         "Folders that policies may be ingested from; by default the policy inbox and uploads.",
-        used_by_sample=False,
+        is_used_by_sample=False,
     )

@@ -28,7 +28,7 @@ _MAX_PASSAGES_OF_LONG_TEXT = 5  # of a longer text
 class TextAdapter(SearchAdapter):
     """The one text has no index: its passages are few, so their words are counted."""
 
-    base: ClassVar[str] = "text"
+    base_name: ClassVar[str] = "text"
     question_words_package: ClassVar[str] = __package__
     id_forms = (TEXT_ID,)
 
@@ -51,14 +51,16 @@ class TextAdapter(SearchAdapter):
                 id=TEXT_ID,
                 title=self._service.description,
                 url=url,
-                source=self.base,
-                snippet=passage,
+                source=self.base_name,
+                snippet=passage_text,
                 score=matched_word_share,
                 published_at=None,
                 citation=Citation(citation_string=self._service.description, url=url),
-                base=self.base,
+                base=self.base_name,
             )
-            for passage, matched_word_share in find_passages(search_request.query, text_content)
+            for passage_text, matched_word_share in find_passages(
+                search_request.query, text_content
+            )
         ]
 
     async def fetch(self, id: str, offset: int, tool_context: ToolContext) -> DeskRecord:
@@ -66,13 +68,13 @@ class TextAdapter(SearchAdapter):
             raise RecordNotFound(f"There is one text here, {TEXT_ID}, not {id[:100]}")
         file_info = await self._service.read_file_info()
         return make_desk_record(
-            self.base,
+            self.base_name,
             TEXT_ID,
             title=self._service.description,
             text=(await self._service.read_content()).content,
             url=self._links.make_record_url(TEXT_ID),
             citation=self._service.description,
-            source=self.base,
+            source=self.base_name,
             details=file_info.model_dump(mode="json") if isinstance(file_info, KbAvailable) else {},
             offset=offset,
         )
@@ -94,7 +96,9 @@ def find_passages(query_text: str, whole_text: str) -> list[tuple[str, float]]:
     """
     query_words = set(extract_query_words(query_text))
     passages = [passage_span.cut_from(whole_text) for passage_span in split_into_spans(whole_text)]
-    matched_words_of_passages = [query_words & set(split_words(passage)) for passage in passages]
+    matched_words_of_passages = [
+        query_words & set(split_words(passage_text)) for passage_text in passages
+    ]
     passage_count_by_word = Counter(
         matched_word
         for matched_query_words in matched_words_of_passages

@@ -15,7 +15,7 @@ class TextSettings(RoomSettings):
         None,
         "KB_FILE",
         "The text base's file; by default the packaged sample.",
-        used_by_sample=False,
+        is_used_by_sample=False,
         flag_name="--file",
     )
     kb_description: str | None = declare_setting(
@@ -23,5 +23,5 @@ class TextSettings(RoomSettings):
         "READINGROOM_KB_DESCRIPTION",
         "What the text base says it holds.",
         max_length=500,
-        used_by_sample=False,
+        is_used_by_sample=False,
     )

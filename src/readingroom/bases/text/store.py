@@ -35,9 +35,9 @@ class TextFile:
     late) heals without a restart. A successful read is never repeated.
     """
 
-    def __init__(self, text_path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, text_path: Path, read_clock: Callable[[], float] = time.monotonic) -> None:
         self.path = text_path
-        self._clock = clock
+        self._read_clock = read_clock
         self._loaded_text: LoadedText | None = None
         self._last_failure: tuple[str, float] | None = None
         self._lock = anyio.Lock()
@@ -49,12 +49,12 @@ class TextFile:
         """
         if self._loaded_text is not None:
             return self._loaded_text
-        if self._last_failure and self._clock() - self._last_failure[1] < _RETRY_SECONDS:
+        if self._last_failure and self._read_clock() - self._last_failure[1] < _RETRY_SECONDS:
             raise TextUnreadable(self._last_failure[0])
         try:
             self._loaded_text = _read_text_file(self.path)
         except TextUnreadable as failure:
-            self._last_failure = (failure.message, self._clock())
+            self._last_failure = (failure.message, self._read_clock())
             raise
         return self._loaded_text
 

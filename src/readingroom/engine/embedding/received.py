@@ -17,17 +17,17 @@ _MAX_NORM_ERROR = 1e-3
 _random_generator = random.SystemRandom()  # a worker must not foresee which texts are compared
 
 
-def unpack_vectors(packed_vectors: bytes, vector_count: int, dimensions: int) -> Matrix:
+def unpack_vectors(vector_bytes: bytes, vector_count: int, dimensions: int) -> Matrix:
     """Return the vectors that are written one after the other as float32, little-endian.
 
     Raise `VectorsRefused` unless there are so many, finite and of unit length.
     """
-    if len(packed_vectors) != vector_count * dimensions * 4:
+    if len(vector_bytes) != vector_count * dimensions * 4:
         raise VectorsRefused(
-            f"{len(packed_vectors)} bytes are not {vector_count} vectors of {dimensions} float32 "
-            "numbers"
+            f"{len(vector_bytes)} bytes are not {vector_count} vectors "
+            f"of {dimensions} float32 numbers"
         )
-    matrix = np.frombuffer(packed_vectors, "<f4").reshape(vector_count, dimensions)
+    matrix = np.frombuffer(vector_bytes, "<f4").reshape(vector_count, dimensions)
     if not np.isfinite(matrix).all():
         raise VectorsRefused("A vector has a number that is not finite")
     if vector_count and np.abs(np.linalg.norm(matrix, axis=1) - 1).max() > _MAX_NORM_ERROR:

@@ -79,14 +79,14 @@ class RememberingTokenizer:
 
     def _encode_text(self, text: str) -> bytes:
         if _REMOVED_BLANKS_PATTERN.search(text) or ("[" in text and self._has_special_token(text)):
-            packed_token_ids = _pack_token_ids(
+            token_id_bytes = _pack_token_ids(
                 self._tokenizer.encode(text, add_special_tokens=False).ids
             )
         else:
-            packed_token_ids = b"".join(map(self._ids_by_word.__getitem__, text.split()))
+            token_id_bytes = b"".join(map(self._ids_by_word.__getitem__, text.split()))
         return (
             self._packed_first_token
-            + packed_token_ids[: self._max_id_bytes]
+            + token_id_bytes[: self._max_id_bytes]
             + self._packed_last_token
         )
 
@@ -134,15 +134,15 @@ class _TokenIdsByWord(dict[str, bytes]):
             else []
         )
         if not word_or_sign_parts:
-            packed_token_ids = _pack_token_ids(
+            token_id_bytes = _pack_token_ids(
                 self._tokenizer.encode(word, add_special_tokens=False).ids
             )
         elif word_or_sign_parts == [word]:
-            packed_token_ids = _pack_token_ids(self._list_piece_ids(word))
+            token_id_bytes = _pack_token_ids(self._list_piece_ids(word))
         else:
-            packed_token_ids = b"".join(map(self.__getitem__, word_or_sign_parts))
-        self[word] = packed_token_ids
-        return packed_token_ids
+            token_id_bytes = b"".join(map(self.__getitem__, word_or_sign_parts))
+        self[word] = token_id_bytes
+        return token_id_bytes
 
     def _list_piece_ids(self, word: str) -> list[int]:
         """Cut a word of small letters and digits, or one other character, into known pieces.

@@ -166,12 +166,12 @@ class WaitingTexts:
         """Return the texts that have no vector yet, by their numbers."""
         texts_by_id: dict[int, str] = {}
         with self._state_tables.begin_reading() as db:
-            for batch_ids, placeholders in _batch_sql_values(passage_ids):
+            for batch_ids, placeholders_sql in _batch_sql_values(passage_ids):
                 texts_by_id.update(
                     (text_row[0], text_row[1])
                     for text_row in db.execute(
                         "SELECT id, passage_text FROM waiting_texts "
-                        f"WHERE vector IS NULL AND id IN ({placeholders})",
+                        f"WHERE vector IS NULL AND id IN ({placeholders_sql})",
                         batch_ids,
                     )
                 )
@@ -181,8 +181,8 @@ class WaitingTexts:
         """Store vectors in place of the texts they were made of; return how many are new."""
         with self._state_tables.begin_writing() as db:
             stored_count = sum(
-                self._store_vector(db, "id = ?", (passage_id,), vector, worker_name)
-                for passage_id, vector in zip(passage_ids, matrix, strict=True)
+                self._store_vector(db, "id = ?", (passage_row_id,), vector, worker_name)
+                for passage_row_id, vector in zip(passage_ids, matrix, strict=True)
             )
         # After the commit: whoever is woken reads the vectors at once.
         with self._new_vectors_condition:
@@ -229,21 +229,21 @@ class WaitingTexts:
     def _claim_texts_for_here(self, texts: Sequence[str]) -> list[str]:
         """Return some of the texts, which no worker gets while they are embedded here."""
         texts_by_digest = {_hash_text(text): text for text in texts[:_MAX_TEXTS_CLAIMED_HERE]}
-        digests, placeholders = next(_batch_sql_values(list(texts_by_digest)))
+        digests, placeholders_sql = next(_batch_sql_values(list(texts_by_digest)))
         with self._state_tables.begin_writing() as db:
             text_rows = db.execute(
                 f"SELECT id, digest FROM waiting_texts WHERE model = ? AND {_IS_LEASABLE_SQL} "
-                f"AND digest IN ({placeholders})",
+                f"AND digest IN ({placeholders_sql})",
                 (self.embedder.identity, self._get_now_seconds(), *digests),
             ).fetchall()
             self._lease_texts(db, _ROOM_LEASE_ID, [text_row[0] for text_row in text_rows])
         return [texts_by_digest[text_row[1]] for text_row in text_rows]
 
     def _lease_texts(self, db: Any, lease_id: str, passage_ids: Sequence[int]) -> None:
-        for batch_ids, placeholders in _batch_sql_values(passage_ids):
+        for batch_ids, placeholders_sql in _batch_sql_values(passage_ids):
             db.execute(
                 "UPDATE waiting_texts SET lease_id = ?, lease_until = ? "
-                f"WHERE id IN ({placeholders})",
+                f"WHERE id IN ({placeholders_sql})",
                 (lease_id, self._get_now_seconds() + LEASE_SECONDS, *batch_ids),
             )
 
@@ -274,10 +274,10 @@ class WaitingTexts:
         texts_by_digest = {_hash_text(text): text for text in texts}
         vectors_by_text: dict[str, Vector] = {}
         with self._state_tables.begin_reading() as db:
-            for digests, placeholders in _batch_sql_values(list(texts_by_digest)):
+            for digests, placeholders_sql in _batch_sql_values(list(texts_by_digest)):
                 vector_rows = db.execute(
                     "SELECT digest, vector FROM waiting_texts "
-                    f"WHERE vector IS NOT NULL AND model = ? AND digest IN ({placeholders})",
+                    f"WHERE vector IS NOT NULL AND model = ? AND digest IN ({placeholders_sql})",
                     (self.embedder.identity, *digests),
                 )
                 vectors_by_text.update(

@@ -54,15 +54,13 @@ class CommonWords:
         row_numbers = rows_by_chunk.find_row_numbers(np.array(chunk_numbers, np.int64))[
             chunk_indexes
         ]
-        has_row_mask = row_numbers >= 0
+        row_mask = row_numbers >= 0
         packed_postings = pack_postings(
-            row_numbers[has_row_mask],
-            occurrence_counts[has_row_mask],
-            np.array(token_counts)[chunk_indexes[has_row_mask]],
+            row_numbers[row_mask],
+            occurrence_counts[row_mask],
+            np.array(token_counts)[chunk_indexes[row_mask]],
         )
-        self._waiting_postings.append(
-            (stem_indexes[has_row_mask].astype(np.int32), packed_postings)
-        )
+        self._waiting_postings.append((stem_indexes[row_mask].astype(np.int32), packed_postings))
         if (
             sum(len(waiting_array) for _, waiting_array in self._waiting_postings)
             > _MAX_WAITING_POSTINGS
@@ -115,7 +113,7 @@ class BackgroundReader:
 
     def __init__(self, read_until_stopped: Callable[[threading.Event], object]) -> None:
         """`read_until_stopped` gets an event that tells it to stop."""
-        self._read = read_until_stopped
+        self._read_until_stopped = read_until_stopped
         self._is_wanted = threading.Event()
         self._stop_event = threading.Event()
         self._thread = threading.Thread(
@@ -136,7 +134,7 @@ class BackgroundReader:
     def _read_repeatedly(self) -> None:
         while not self._stop_event.is_set():
             try:
-                self._read(self._stop_event)
+                self._read_until_stopped(self._stop_event)
             except Exception as error:  # searches read for themselves what is missing
                 if not self._stop_event.is_set():
                     logger.warning("Common words were not read in advance: %s", error)

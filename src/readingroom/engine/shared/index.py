@@ -13,7 +13,7 @@ from pathlib import Path
 from readingroom.core.arrays import Vector
 from readingroom.core.filters import FilterFields, Metadata
 from readingroom.engine.context import (
-    CONTEXT_FIELD,
+    CONTEXT_FIELD_NAME,
     ListContexts,
     batch_missing_contexts,
     embed_in_context,
@@ -136,7 +136,7 @@ class SharedIndex(CollectionIndex):
         ):
             return (preload_vocabulary, self._keep_copy_ready, self.embedder.load)
         context_batches = batch_missing_contexts(
-            self.collection.get_chunks_without_field(CONTEXT_FIELD), self._list_contexts
+            self.collection.get_chunks_without_field(CONTEXT_FIELD_NAME), self._list_contexts
         )
         return (
             preload_vocabulary,
@@ -178,7 +178,7 @@ class SharedIndex(CollectionIndex):
                 unchanged_chunks = select_unchanged_chunks(
                     renewed_chunks, self.collection.read_chunks(renewed_chunks.ids)
                 )
-                self.collection.replace_vectors(unchanged_chunks, (CONTEXT_FIELD,))
+                self.collection.replace_vectors(unchanged_chunks, (CONTEXT_FIELD_NAME,))
 
     def _embed_query(self, query: str) -> Vector:
         query_vector = self.embedder.embed(query)

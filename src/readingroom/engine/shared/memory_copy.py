@@ -205,11 +205,11 @@ class MemoryCopy:
         common_words = copied_words.common_words
         has_copied_words = bool(len(copied_words.postings_by_stem)) or common_words is not None
         if has_copied_words:
-            for chunk_id, chunk_number, encoded_words, token_count in self._read_words(
+            for chunk_id, chunk_number, word_bytes, token_count in self._read_words(
                 list(row_number_by_chunk_id)
             ):
                 new_row_by_chunk[chunk_number] = row_number_by_chunk_id[chunk_id]
-                for stem, occurrence_count in decode_words(encoded_words):
+                for stem, occurrence_count in decode_words(word_bytes):
                     posting = (row_number_by_chunk_id[chunk_id], occurrence_count, token_count)
                     new_postings_by_stem[stem].append(posting)
                     # Of a chunk that comes later by number, this row is read then.

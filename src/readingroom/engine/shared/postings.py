@@ -34,12 +34,12 @@ class StemPostings:
     ) -> "StemPostings":
         """Return the postings of rows in any order; one whose number is below 0 is left out."""
         stem_postings = cls()
-        has_row_mask = row_numbers >= 0
+        row_mask = row_numbers >= 0
         stem_postings.append_packed_postings(
             pack_postings(
-                row_numbers[has_row_mask],
-                occurrence_counts[has_row_mask],
-                token_counts[has_row_mask],
+                row_numbers[row_mask],
+                occurrence_counts[row_mask],
+                token_counts[row_mask],
             )
         )
         stem_postings.sort_rows()

@@ -56,7 +56,7 @@ def read_landlock_abi() -> int:
 
 
 def restrict_file_access(
-    readable_paths: Iterable[str], writable_paths: Iterable[str], landlock_abi: int
+    readable_paths: Iterable[str], writable_paths: Iterable[str], landlock_abi_version: int
 ) -> None:
     """Let this thread read and write below these paths only; paths that do not exist are skipped.
 
@@ -64,8 +64,10 @@ def restrict_file_access(
     refuses.
     """
     # Those that this kernel knows: it refuses a set of rules that names any other.
-    restricted_rights = (1 << _RIGHT_COUNT_BY_ABI.get(landlock_abi, 16)) - 1
-    restricted_scopes = _KEEP_SIGNALS_INSIDE_FLAG if landlock_abi >= MIN_ABI_FOR_SIGNALS else 0
+    restricted_rights = (1 << _RIGHT_COUNT_BY_ABI.get(landlock_abi_version, 16)) - 1
+    restricted_scopes = (
+        _KEEP_SIGNALS_INSIDE_FLAG if landlock_abi_version >= MIN_ABI_FOR_SIGNALS else 0
+    )
     # The second number would restrict TCP: no socket can be made at all, see seccomp.py.
     ruleset_attributes = struct.pack("QQQ", restricted_rights, 0, restricted_scopes)
     ruleset_descriptor = _raise_if_refused(

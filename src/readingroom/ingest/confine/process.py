@@ -50,22 +50,24 @@ def confine_process(confinement: Confinement) -> None:
     # Without it the kernel takes Landlock's rules and seccomp's filters from root alone.
     _call_prctl(_SET_NO_NEW_PRIVILEGES_OPTION, 1)
     _drop_capabilities()
-    landlock_abi = landlock.read_landlock_abi()
-    if landlock_abi:
+    landlock_abi_version = landlock.read_landlock_abi()
+    if landlock_abi_version:
         landlock.restrict_file_access(
-            confinement.readable_paths, confinement.writable_paths, landlock_abi
+            confinement.readable_paths, confinement.writable_paths, landlock_abi_version
         )
     if seccomp.is_seccomp_available():
-        seccomp.refuse_system_calls(refuses_signals=landlock_abi < landlock.MIN_ABI_FOR_SIGNALS)
+        seccomp.refuse_system_calls(
+            refuses_signals=landlock_abi_version < landlock.MIN_ABI_FOR_SIGNALS
+        )
 
 
 def describe_confinement_gaps() -> str | None:
     """Return what this system cannot keep from a process that reads documents; None: nothing."""
-    landlock_abi = landlock.read_landlock_abi()
+    landlock_abi_version = landlock.read_landlock_abi()
     confinement_gaps = []
-    if landlock_abi == 0:
+    if landlock_abi_version == 0:
         confinement_gaps.append("files (this needs Landlock, Linux 5.13 or later)")
-    elif landlock_abi < landlock.MIN_ABI_FOR_TRUNCATION:
+    elif landlock_abi_version < landlock.MIN_ABI_FOR_TRUNCATION:
         confinement_gaps.append(
             "emptying files of the installation (this needs Linux 6.2 or later)"
         )

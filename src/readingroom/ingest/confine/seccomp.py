@@ -192,10 +192,10 @@ def _iterate_filter_instructions(
     yield _make_instruction(_LOAD_WORD_OPERATION_CODE, _CALL_NUMBER_OFFSET)
     yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL_CODE, _X32_CALL_NUMBER_BIT, skip_if_false=1)
     yield _make_instruction(_RETURN_OPERATION_CODE, _KILL_ACTION)
-    refused_call_numbers = _REFUSED_NUMBERS_BY_CALL | (
+    refused_numbers_by_call = _REFUSED_NUMBERS_BY_CALL | (
         _SIGNAL_NUMBERS_BY_CALL if refuses_signals else {}
     )
-    for call_numbers in refused_call_numbers.values():
+    for call_numbers in refused_numbers_by_call.values():
         if call_numbers[call_number_index] != _MISSING_CALL_NUMBER:
             yield _make_instruction(
                 _JUMP_IF_EQUAL_CODE, call_numbers[call_number_index], skip_if_false=1

@@ -240,11 +240,11 @@ def _rotate_word_back(rotated_word: PageWord, rotation_degrees: int) -> PageWord
 
 
 def _parse_tesseract_table(
-    table_columns: dict[str, list[Any]], page_width: int, page_height: int
+    columns_by_name: dict[str, list[Any]], page_width: int, page_height: int
 ) -> OcrResult:
     tesseract_rows = [
-        dict(zip(table_columns, row_values, strict=True))
-        for row_values in zip(*table_columns.values(), strict=True)
+        dict(zip(columns_by_name, row_values, strict=True))
+        for row_values in zip(*columns_by_name.values(), strict=True)
     ]
     word_rows = [
         row_values

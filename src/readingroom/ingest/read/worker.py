@@ -69,7 +69,7 @@ def _run_job(reading_job: Job, output_pipe: IO[str]) -> dict[str, Any]:
         file_bytes = sys.stdin.buffer.read()
         match reading_job.task:
             case "draw":
-                page_picture = render_page(
+                picture_bytes = render_page(
                     file_bytes,
                     reading_job.file_name,
                     reading_job.page,
@@ -77,7 +77,9 @@ def _run_job(reading_job: Job, output_pipe: IO[str]) -> dict[str, Any]:
                     reading_job.options,
                     reading_job.picture_format,
                 )
-                return {"picture": binascii.b2a_base64(page_picture, newline=False).decode("ascii")}
+                return {
+                    "picture": binascii.b2a_base64(picture_bytes, newline=False).decode("ascii")
+                }
             case "find_words":
                 page_words = find_page_words(
                     file_bytes, reading_job.file_name, reading_job.page, reading_job.options

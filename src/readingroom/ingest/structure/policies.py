@@ -219,13 +219,13 @@ class _PolicyChooser:
         self._typography = typography
         self._candidate_headings = candidate_headings
         self._ranked_stretches = _rank_document_stretches(headings, len(typography.lines))
-        self._next_boundary_indexes = dict(pairwise(boundary_line_indexes))
+        self._next_boundaries_by_line_index = dict(pairwise(boundary_line_indexes))
         heading_line_indexes = [heading.line_index for heading in candidate_headings]
-        self._next_heading_line_indexes = dict(
+        self._next_headings_by_line_index = dict(
             pairwise([*heading_line_indexes, len(typography.lines)])
         )
         self._refs_by_box = self._group_refs_by_box()
-        self._text_lengths = {
+        self._text_lengths_by_line_index = {
             candidate_heading.line_index: self._count_text_chars(candidate_heading)
             for candidate_heading in candidate_headings
         }
@@ -280,12 +280,12 @@ class _PolicyChooser:
             self._are_policies_boxed and self._is_first_line_of_box(candidate_heading),
             self._policy_counts_by_look[self._get_heading_look(candidate_heading)],
             candidate_heading.label_line_index is not None,
-            self._text_lengths[candidate_heading.line_index],
+            self._text_lengths_by_line_index[candidate_heading.line_index],
         )
 
     def _is_plausible_heading(self, candidate_heading: PolicyHeading) -> bool:
         """Whether there is text below a heading, in the body of the document."""
-        has_text = self._text_lengths[
+        has_text = self._text_lengths_by_line_index[
             candidate_heading.line_index
         ] >= _MIN_POLICY_TEXT_CHARS or self._begins_box_with_sentence(candidate_heading)
         return (
@@ -342,7 +342,7 @@ class _PolicyChooser:
         last_line = all_lines[last_heading.heading_index]
         next_line = all_lines[next_heading.heading_index]
         return (
-            self._text_lengths[last_heading.line_index] < _MIN_POLICY_TEXT_CHARS
+            self._text_lengths_by_line_index[last_heading.line_index] < _MIN_POLICY_TEXT_CHARS
             and last_line.page == next_line.page
             and abs(last_line.line.left - next_line.line.left) < 1
             and self._typography.has_same_look(
@@ -419,7 +419,7 @@ class _PolicyChooser:
             candidate_heading.line_index == candidate_heading.heading_index
         )
         text_end_index = min(
-            self._next_boundary_indexes[candidate_heading.line_index],
+            self._next_boundaries_by_line_index[candidate_heading.line_index],
             text_start_index + _MAX_LINES_COUNTED,
         )
         all_lines = self._typography.lines
@@ -427,7 +427,7 @@ class _PolicyChooser:
         if heading_box is not None:
             # Numbers in the box of a policy are its own, and end nothing.
             max_box_end_index = min(
-                self._next_heading_line_indexes[candidate_heading.line_index],
+                self._next_headings_by_line_index[candidate_heading.line_index],
                 text_start_index + _MAX_LINES_COUNTED,
             )
             box_lines = [

@@ -318,10 +318,10 @@ def _is_box_continued(
     is_next_column = (
         flow_line.page > last_box_line.page or flow_line.line.bottom > last_box_line.line.bottom
     )
-    next_page = last_box_line.page + 1
-    while next_page in typography.line_ranges_by_figure_page:
-        next_page += 1
-    if not is_next_column or flow_line.page > next_page:
+    next_page_number = last_box_line.page + 1
+    while next_page_number in typography.line_ranges_by_figure_page:
+        next_page_number += 1
+    if not is_next_column or flow_line.page > next_page_number:
         return False
     width_change = abs(
         (flow_line.box.right - flow_line.box.left)

@@ -201,9 +201,11 @@ class Typography:
     def is_section_start(self, line_index: int) -> bool:
         """Whether a line reads like a heading and text in other letters follows it."""
         title_end_index = self.get_title_end(line_index, "title")
-        text_follows = title_end_index < len(self.lines) and not self.is_emphasised(title_end_index)
+        is_text_following = title_end_index < len(self.lines) and not self.is_emphasised(
+            title_end_index
+        )
         return (
-            text_follows
+            is_text_following
             and self.could_be_title(line_index)
             and (self.is_block_start(line_index) or self.is_after_sentence(line_index))
         )

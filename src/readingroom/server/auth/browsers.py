@@ -20,7 +20,7 @@ from readingroom.server.settings import ServerSettings
 from readingroom.storage.browser_sessions import MAX_SESSION_AGE_SECONDS, BrowserSession
 from readingroom.storage.postgres.state import open_sessions
 
-FORM_TOKEN_FIELD = "form_token"
+FORM_TOKEN_FIELD_NAME = "form_token"
 """The hidden field of every form that changes something."""
 _SECURE_COOKIE_NAME = "__Host-rr"
 _LOOPBACK_COOKIE_NAME = "rr-{port}"
@@ -114,7 +114,7 @@ class BrowserAuth:
     def check_form_token(self, scope: Scope, form_fields: Mapping[str, str]) -> None:
         """Raise ForbiddenOrigin or FormExpired unless a form came from one of our own pages."""
         self.check_same_origin(scope)
-        form_nonce, _, form_signature = form_fields.get(FORM_TOKEN_FIELD, "").partition(".")
+        form_nonce, _, form_signature = form_fields.get(FORM_TOKEN_FIELD_NAME, "").partition(".")
         expected_signature = self._sign_nonce(scope, form_nonce)
         if not hmac.compare_digest(form_signature.encode(), expected_signature.encode()):
             raise FormExpired("This form is too old, or you have signed in anew; load it again")

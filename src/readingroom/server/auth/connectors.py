@@ -400,8 +400,8 @@ def _is_showable_name(client_name: str) -> bool:
     return True
 
 
-def _strip_port(host_and_port: str) -> str:
+def _strip_port(host_and_port_text: str) -> str:
     """Return the host of `host:port`, without the brackets of an IPv6 address."""
-    if host_and_port.startswith("["):
-        return host_and_port[1:].partition("]")[0]
-    return host_and_port.partition(":")[0]
+    if host_and_port_text.startswith("["):
+        return host_and_port_text[1:].partition("]")[0]
+    return host_and_port_text.partition(":")[0]

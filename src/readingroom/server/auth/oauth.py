@@ -82,7 +82,7 @@ class ResourceServer:
         signing_keys: "SigningKeys",
     ) -> None:
         self.issuer_urls: tuple[str, ...] = (issuer_url,)
-        self._issuer = issuer_url
+        self._issuer_url = issuer_url
         self._key_ring = key_ring
         self._audiences = list(allowed_audiences)
         self._signing_keys = signing_keys
@@ -125,7 +125,7 @@ class ResourceServer:
             # Only this one: it is on our list, and the key was looked up for it.
             algorithms=[signing_algorithm],
             audience=self._audiences,
-            issuer=self._issuer,
+            issuer=self._issuer_url,
             leeway=_CLOCK_LEEWAY_SECONDS,
             options={"require": _REQUIRED_CLAIMS, "enforce_minimum_key_length": True},
         )
@@ -170,11 +170,11 @@ class SigningKeys:
         self,
         issuer_url: str,
         jwks_url: str | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        read_clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._issuer = issuer_url
+        self._issuer_url = issuer_url
         self._jwks_url = jwks_url
-        self._clock = clock
+        self._read_clock = read_clock
         self._lock = anyio.Lock()
         self._keys_by_id: KeysByIdAndAlgorithm = {}
         self._fetched_at = self._tried_at = self._unknown_key_at = -float("inf")
@@ -218,24 +218,24 @@ class SigningKeys:
                 and self._measure_seconds_since(self._unknown_key_at)
                 >= UNKNOWN_KEY_FETCH_INTERVAL_SECONDS
             ):
-                self._unknown_key_at = self._clock()
+                self._unknown_key_at = self._read_clock()
                 await self._try_fetch_keys()
         return self._keys_by_id.get(key_id_and_algorithm)
 
     async def _try_fetch_keys(self) -> None:
         """Replace the keys; when that fails, keep the old ones and log the reason."""
         # Before the attempt: one that its caller breaks off counts as well.
-        self._tried_at = self._clock()
+        self._tried_at = self._read_clock()
         try:
             with anyio.fail_after(_FETCH_TIMEOUT_SECONDS):
-                self._keys_by_id = await _fetch_keys(self._issuer, self._jwks_url)
+                self._keys_by_id = await _fetch_keys(self._issuer_url, self._jwks_url)
         except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
             failure_reason = str(error) or type(error).__name__
             logger.warning(
-                "The signing keys of %s cannot be fetched: %s", self._issuer, failure_reason
+                "The signing keys of %s cannot be fetched: %s", self._issuer_url, failure_reason
             )
         else:
-            self._fetched_at = self._clock()
+            self._fetched_at = self._read_clock()
 
     def _has_usable_keys(self) -> bool:
         return self._get_keys_age_seconds() <= KEYS_FRESH_SECONDS + KEYS_GRACE_SECONDS
@@ -244,7 +244,7 @@ class SigningKeys:
         return self._measure_seconds_since(self._fetched_at)
 
     def _measure_seconds_since(self, earlier_time: float) -> float:
-        return self._clock() - earlier_time
+        return self._read_clock() - earlier_time
 
 
 async def _fetch_keys(issuer_url: str, jwks_url: str | None) -> KeysByIdAndAlgorithm:

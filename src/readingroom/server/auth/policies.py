@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
-from readingroom.bases import BASES
+from readingroom.bases import BASES_BY_NAME
 from readingroom.protocol.embedding_work import EMBEDDING_PATH_PREFIX
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth import connectors
@@ -35,7 +35,7 @@ MANIFEST_PATH = "/server.json"
 
 def is_josh_base(knowledge_base: KnowledgeBase) -> bool:
     """Return whether JOSH_AUTH, where it is set, decides who may call a base; else the keys do."""
-    base_spec = BASES.get(knowledge_base.name)  # the desk, among others, has none
+    base_spec = BASES_BY_NAME.get(knowledge_base.name)  # the desk, among others, has none
     return base_spec is not None and base_spec.follows_josh_auth
 
 
@@ -52,11 +52,15 @@ class AuthPolicies:
             server_face for server_face in server_faces if any(map(is_josh_base, server_face.bases))
         ]
         self._josh_policy = _make_josh_policy(settings, key_auth) if josh_faces else key_auth
-        self._josh_pages = {f"{server_face.path}/mcp": server_face for server_face in josh_faces}
+        self._faces_by_josh_path = {
+            f"{server_face.path}/mcp": server_face for server_face in josh_faces
+        }
         """The faces whose page, like the documents about them, anybody may read."""
         # Clients read these before they have a token.
         self._public_documents = (
-            {MANIFEST_PATH, *_list_metadata_paths(self._josh_pages)} if josh_faces else set()
+            {MANIFEST_PATH, *_list_metadata_paths(self._faces_by_josh_path)}
+            if josh_faces
+            else set()
         )
         self._faces_by_resource = {
             f"{server_face.path}/mcp": server_face for server_face in server_faces
@@ -91,7 +95,7 @@ class AuthPolicies:
                 for base_router in knowledge_base.get_routers()
             ),
         )
-        self._policies_by_prefix = tuple(
+        self._prefixes_and_policies = tuple(
             (f"{base_router.prefix}/", self._get_strictest_policy((knowledge_base,)))
             for knowledge_base in distinct_bases
             for base_router in knowledge_base.get_routers()
@@ -137,7 +141,7 @@ class AuthPolicies:
         takes tokens.
         """
         faces_by_resource_path = (
-            self._faces_by_resource if self.key_auth.grants else self._josh_pages
+            self._faces_by_resource if self.key_auth.grants else self._faces_by_josh_path
         )
         metadata_paths = (
             _list_metadata_paths(faces_by_resource_path) if faces_by_resource_path else ()
@@ -189,7 +193,7 @@ class AuthPolicies:
     def _is_public_path(self, scope: Scope) -> bool:
         request_path = scope["path"]
         return request_path in self._public_documents or (
-            request_path in self._josh_pages and is_page_request(scope)
+            request_path in self._faces_by_josh_path and is_page_request(scope)
         )
 
     def _get_path_policy(self, request_path: str) -> AuthPolicy:
@@ -197,7 +201,7 @@ class AuthPolicies:
             return self._worker_auth
         if request_path in self._policies_by_path:
             return self._policies_by_path[request_path]
-        for path_prefix, prefix_policy in self._policies_by_prefix:
+        for path_prefix, prefix_policy in self._prefixes_and_policies:
             if request_path.startswith(path_prefix):
                 return prefix_policy
         return self.default_policy

@@ -18,7 +18,7 @@ from readingroom.protocol.embedding_work import (
 )
 from readingroom.protocol.rest import make_problem_responses
 
-_PROBLEM_RESPONSES = make_problem_responses(
+_PROBLEM_RESPONSES_BY_STATUS = make_problem_responses(
     {
         401: "A worker's key is asked for",
         409: "The worker has another model",
@@ -39,7 +39,7 @@ class BatchRequest(BaseModel):
 def make_embedding_router(embedding_broker: EmbeddingBroker) -> APIRouter:
     """Return the routes that a worker's key opens; `WorkerAuth` lets nobody else in."""
     embedding_router = APIRouter(
-        prefix=EMBEDDING_PATH_PREFIX, responses=_PROBLEM_RESPONSES, tags=["embedding"]
+        prefix=EMBEDDING_PATH_PREFIX, responses=_PROBLEM_RESPONSES_BY_STATUS, tags=["embedding"]
     )
 
     @embedding_router.get("/progress")

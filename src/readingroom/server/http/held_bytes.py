@@ -68,17 +68,17 @@ class ByteCharge:
 
     def __init__(self, memory_charges: MemoryCharges, caller_id: str) -> None:
         self._memory_charges = memory_charges
-        self._caller = caller_id
+        self._caller_id = caller_id
         self._byte_count = 0
 
     def grow_to(self, byte_count: int) -> None:
         """Count at least so many bytes from now on. Raise TooManyBytes."""
         added_byte_count = byte_count - self._byte_count
         if added_byte_count > 0:
-            self._memory_charges.check_memory_limits(self._caller, added_byte_count)
-            self._memory_charges.add_bytes(self._caller, added_byte_count)
+            self._memory_charges.check_memory_limits(self._caller_id, added_byte_count)
+            self._memory_charges.add_bytes(self._caller_id, added_byte_count)
             self._byte_count = byte_count
 
     def release_bytes(self) -> None:
-        self._memory_charges.remove_bytes(self._caller, self._byte_count)
+        self._memory_charges.remove_bytes(self._caller_id, self._byte_count)
         self._byte_count = 0

@@ -44,11 +44,11 @@ class RateLimiter:
     """Allows each caller `requests_per_minute`, all at once if it likes; 0 is no limit."""
 
     def __init__(
-        self, requests_per_minute: int, clock: Callable[[], float] = time.monotonic
+        self, requests_per_minute: int, read_clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._capacity = float(requests_per_minute)
         self._requests_per_second = requests_per_minute / 60
-        self._clock = clock
+        self._read_clock = read_clock
         self._remaining_by_caller: dict[str, tuple[float, float]] = {}
         """By caller, the requests that remain, and when that was computed."""
         self._unshared_by_caller: Counter[str] = Counter()
@@ -59,11 +59,11 @@ class RateLimiter:
         """Count one request. Raise RateLimited, with the seconds to wait, when none remains."""
         if not self._capacity:
             return
-        now_seconds = self._clock()
-        remaining_requests = self._compute_remaining_requests(caller_id, now_seconds)
-        if remaining_requests < 1:
+        now_seconds = self._read_clock()
+        remaining_request_count = self._compute_remaining_requests(caller_id, now_seconds)
+        if remaining_request_count < 1:
             # A refused request is not counted, so whoever waits as long as it says is served.
-            wait_seconds = math.ceil((1 - remaining_requests) / self._requests_per_second)
+            wait_seconds = math.ceil((1 - remaining_request_count) / self._requests_per_second)
             raise RateLimited(
                 f"Too many requests; try again in {wait_seconds} s", retry_after=wait_seconds
             )
@@ -72,7 +72,7 @@ class RateLimiter:
             and len(self._remaining_by_caller) >= _MAX_REMEMBERED_CALLERS
         ):
             self._forget_callers_with_most_left(now_seconds)
-        self._remaining_by_caller[caller_id] = (remaining_requests - 1, now_seconds)
+        self._remaining_by_caller[caller_id] = (remaining_request_count - 1, now_seconds)
         if self._is_shared:
             self._unshared_by_caller[caller_id] += 1
 
@@ -83,12 +83,12 @@ class RateLimiter:
         database does not answer, each process counts for itself.
         """
         self._is_shared = bool(self._capacity)
-        is_sharing_failing, next_clearing_at = False, self._clock()
+        is_sharing_failing, next_clearing_at = False, self._read_clock()
         while self._is_shared:
             try:
                 await self.exchange_request_counts(shared_buckets)
-                if self._clock() >= next_clearing_at:
-                    next_clearing_at = self._clock() + _SECONDS_BETWEEN_BUCKET_CLEARINGS
+                if self._read_clock() >= next_clearing_at:
+                    next_clearing_at = self._read_clock() + _SECONDS_BETWEEN_BUCKET_CLEARINGS
                     await anyio.to_thread.run_sync(shared_buckets.forget_full_buckets)
                 is_sharing_failing = False
             except StorageFailed as error:
@@ -115,11 +115,11 @@ class RateLimiter:
             # A Counter's `update` adds, so those that came meanwhile stay counted.
             self._unshared_by_caller.update(spent_count_by_caller)
             raise
-        now_seconds = self._clock()
-        for caller_id, remaining_requests in remaining_count_by_caller.items():
+        now_seconds = self._read_clock()
+        for caller_id, remaining_request_count in remaining_count_by_caller.items():
             # Those that came meanwhile are told the next time.
             self._remaining_by_caller[caller_id] = (
-                remaining_requests - self._unshared_by_caller[caller_id],
+                remaining_request_count - self._unshared_by_caller[caller_id],
                 now_seconds,
             )
 
@@ -127,18 +127,20 @@ class RateLimiter:
         """Return what remains to a caller whose request was counted; None without a limit."""
         if not self._capacity:
             return None
-        remaining_requests = self._compute_remaining_requests(caller_id, self._clock())
-        reset_seconds = math.ceil((self._capacity - remaining_requests) / self._requests_per_second)
-        return Allowance(int(self._capacity), max(0, int(remaining_requests)), reset_seconds)
+        remaining_request_count = self._compute_remaining_requests(caller_id, self._read_clock())
+        reset_seconds = math.ceil(
+            (self._capacity - remaining_request_count) / self._requests_per_second
+        )
+        return Allowance(int(self._capacity), max(0, int(remaining_request_count)), reset_seconds)
 
     def _compute_remaining_requests(self, caller_id: str, now_seconds: float) -> float:
         """Return how many requests a caller has by now."""
-        remaining_requests, updated_at = self._remaining_by_caller.get(
+        remaining_request_count, updated_at = self._remaining_by_caller.get(
             caller_id, (self._capacity, now_seconds)
         )
         return min(
             self._capacity,
-            remaining_requests + (now_seconds - updated_at) * self._requests_per_second,
+            remaining_request_count + (now_seconds - updated_at) * self._requests_per_second,
         )
 
     def _forget_callers_with_most_left(self, now_seconds: float) -> None:

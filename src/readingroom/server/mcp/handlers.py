@@ -21,7 +21,7 @@ from readingroom.protocol.errors import ErrorDialect, ErrorResult
 from readingroom.protocol.resources import RESOURCE_SCHEME
 from readingroom.protocol.tool import ResourceLink, Tool, ToolContext
 from readingroom.server.auth.bearer import can_write
-from readingroom.server.faces import BASES_PARAMETER, Face
+from readingroom.server.faces import BASES_PARAMETER_NAME, Face
 from readingroom.server.mcp.calls import RequestContext, make_tool_context
 from readingroom.server.mcp.consent import ConsentRequired, make_person_asker
 from readingroom.server.mcp.resources import add_resources
@@ -93,7 +93,7 @@ class _ToolHandlers:
         self._face = server_face
         self._tools_by_name = server_face.tools_and_dialects_by_name
         self._is_sample = is_sample
-        self._schemas_with_headers = {
+        self._schemas_by_tool_name = {
             tool_name: tool.input_schema
             for tool_name, (tool, _) in self._tools_by_name.items()
             # The annotation may be at any depth of the schema.
@@ -102,7 +102,7 @@ class _ToolHandlers:
         self._recorders = call_recorders
         self._has_schemas = False
         self._has_resources = any(knowledge_base.resources for knowledge_base in server_face.bases)
-        self._read_only_tools = {
+        self._read_only_tools_by_name = {
             tool_name: (tool, error_dialect)
             for tool_name, (tool, error_dialect) in self._tools_by_name.items()
             if tool.hints.read_only
@@ -115,13 +115,14 @@ class _ToolHandlers:
         may_use_all_tools = request_context.request is None or can_write(
             request_context.request.scope
         )
-        return self._tools_by_name if may_use_all_tools else self._read_only_tools
+        return self._tools_by_name if may_use_all_tools else self._read_only_tools_by_name
 
     def _list_tool_names(self, request_context: RequestContext) -> Collection[str]:
         """Return the names of the tools that the address of this request asks for."""
         query_parameters = request_context.request.query_params if request_context.request else {}
         chosen_base_names = [
-            base_name.strip() for base_name in query_parameters.get(BASES_PARAMETER, "").split(",")
+            base_name.strip()
+            for base_name in query_parameters.get(BASES_PARAMETER_NAME, "").split(",")
         ]
         try:
             return self._face.list_tool_names(
@@ -132,7 +133,7 @@ class _ToolHandlers:
 
     def find_input_schema(self, tool_name: str) -> dict[str, Any] | None:
         """Return the schema of a tool that takes arguments as headers, which the SDK checks."""
-        return self._schemas_with_headers.get(tool_name)
+        return self._schemas_by_tool_name.get(tool_name)
 
     async def list_tools(
         self, request_context: RequestContext, request_params: wire.PaginatedRequestParams | None
@@ -269,7 +270,7 @@ def _mark_as_sample(tool_result: wire.CallToolResult) -> wire.CallToolResult:
     result_meta = {**(tool_result.meta or {}), **sample.SAMPLE_META}
     if tool_result.is_error:
         marked_content = [
-            _mark_error_citations(content_item) for content_item in tool_result.content
+            _mark_error_citations(content_block) for content_block in tool_result.content
         ]
         return tool_result.model_copy(update={"content": marked_content, "meta": result_meta})
     marked_answer = sample.mark_sample_citations(tool_result.structured_content)
@@ -312,12 +313,12 @@ def _can_show_links(request_context: RequestContext) -> bool:
     )
 
 
-def _mark_error_citations(content_item: wire.ContentBlock) -> wire.ContentBlock:
+def _mark_error_citations(content_block: wire.ContentBlock) -> wire.ContentBlock:
     """Return the item with its citations marked if it holds a JSON object, else as it is."""
-    if not isinstance(content_item, wire.TextContent) or not content_item.text.startswith("{"):
-        return content_item
+    if not isinstance(content_block, wire.TextContent) or not content_block.text.startswith("{"):
+        return content_block
     return wire.TextContent(
-        text=to_json(sample.mark_sample_citations(from_json(content_item.text))).decode()
+        text=to_json(sample.mark_sample_citations(from_json(content_block.text))).decode()
     )
 
 
@@ -379,7 +380,7 @@ def _make_view_meta(tool: Tool) -> dict[str, Any]:
 
 def _count_answer_chars(tool_result: wire.CallToolResult) -> int:
     return sum(
-        len(content_item.text)
-        for content_item in tool_result.content
-        if isinstance(content_item, wire.TextContent)
+        len(content_block.text)
+        for content_block in tool_result.content
+        if isinstance(content_block, wire.TextContent)
     )

@@ -101,7 +101,7 @@ def _translate_errors(resource_handler: Handler[Params, Result]) -> Handler[Para
 
 class _PromptHandlers:
     def __init__(self, prompts_by_name: Mapping[str, Prompt]) -> None:
-        self._prompts = prompts_by_name
+        self._prompts_by_name = prompts_by_name
 
     async def list_prompts(
         self, request_context: RequestContext, params: Any
@@ -121,14 +121,14 @@ class _PromptHandlers:
                         for prompt_argument in prompt.arguments
                     ],
                 )
-                for _, prompt in sorted(self._prompts.items())
+                for _, prompt in sorted(self._prompts_by_name.items())
             ]
         )
 
     async def get_prompt(
         self, request_context: RequestContext, request_params: wire.GetPromptRequestParams
     ) -> wire.GetPromptResult:
-        prompt = self._prompts.get(request_params.name)
+        prompt = self._prompts_by_name.get(request_params.name)
         if prompt is None:
             raise MCPError(wire.INVALID_PARAMS, f"Unknown prompt: {request_params.name[:100]}")
         arguments = request_params.arguments or {}

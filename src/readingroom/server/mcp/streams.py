@@ -95,14 +95,14 @@ class BoundedSendStream(_StreamProxy):
     ) -> None:
         super().__init__(wrapped_stream)
         self._memory_charges = memory_charges
-        self._caller = caller_id
+        self._caller_id = caller_id
         self._tasks = task_group
 
     async def send(self, mcp_message: Any) -> None:
         """Send a message. Raise BrokenResourceError when it is dropped."""
         try:
             with self._memory_charges.charge_bytes(
-                self._caller, estimate_message_bytes(mcp_message.message)
+                self._caller_id, estimate_message_bytes(mcp_message.message)
             ):
                 await self._stream.send(mcp_message)
         except TooManyBytes as error:

@@ -30,13 +30,13 @@ class ReadinessChecks:
         async with anyio.create_task_group() as task_group:
             for base_check in self._base_checks:
                 task_group.start_soon(base_check.wait_for_answer)
-        error_codes = {
+        error_codes_by_check = {
             base_check.base_name: error_code
             for base_check in sorted(self._base_checks, key=lambda check: check.base_name)
             if (error_code := base_check.error_code)
         }
-        if error_codes:
-            status_body = {"status": "degraded", "degraded": error_codes}
+        if error_codes_by_check:
+            status_body = {"status": "degraded", "degraded": error_codes_by_check}
             return JSONResponse(status_body, status_code=503)
         return JSONResponse({"status": "ready"})
 

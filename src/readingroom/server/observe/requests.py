@@ -27,16 +27,16 @@ class RequestCounter:
         self._app = app
         self._metrics = request_metrics
         self._history = call_history
-        self._timer = read_timer
+        self._read_timer = read_timer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        started_at = self._timer()
+        started_at = self._read_timer()
 
         async def send_recording_status(asgi_message: Message) -> None:
             if asgi_message["type"] == "http.response.start":
-                self._record_request(scope, asgi_message["status"], self._timer() - started_at)
+                self._record_request(scope, asgi_message["status"], self._read_timer() - started_at)
             await send(asgi_message)
 
         await self._app(scope, receive, send_recording_status)

@@ -40,12 +40,12 @@ from readingroom.protocol.sample import mark_sample_document
 from readingroom.server.errors import RoleRequired, Unauthorized
 from readingroom.server.mcp.calls import make_tool_context_from_scope
 from readingroom.server.observe.requests import ROUTE_PATH_STATE_KEY
-from readingroom.server.pages.frame import JSON_PARAMETER, PageFrame, accepts_html
+from readingroom.server.pages.frame import JSON_PARAMETER_NAME, PageFrame, accepts_html
 from readingroom.server.settings import ServerSettings
 from readingroom.web.uploads import receive_form
 
 _PICTURE_CACHE_SECONDS = 24 * 3600
-_SPOOL_FOLDER = "uploads"
+_SPOOL_FOLDER_NAME = "uploads"
 _DOWNLOAD_HEADERS = {
     # It was written by strangers: saved, never shown, and never run as a page of ours.
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -74,7 +74,7 @@ register_url_convertor("page_number", _PageNumberConvertor())
 
 def make_upload_spools(settings: ServerSettings) -> ScratchFolders:
     """Return the folders in which the files of forms are received."""
-    return ScratchFolders(settings.data / _SPOOL_FOLDER)
+    return ScratchFolders(settings.data / _SPOOL_FOLDER_NAME)
 
 
 def make_page_routes(
@@ -132,13 +132,13 @@ async def _answer_page_request(
             page_answer = await base_page.render(page_request)
     except KnowledgeError as error:
         # Also of a form that was too large to be received: its fields are not known then.
-        is_json_request = request.query_params.get(JSON_PARAMETER) == "json"
+        is_json_request = request.query_params.get(JSON_PARAMETER_NAME) == "json"
         is_mendable = error.http_status in _STATUSES_FORM_CAN_MEND and not is_json_request
-        if base_page.form_page is None or not is_mendable:
+        if base_page.render_form_page is None or not is_mendable:
             raise
         if base_page.method == "GET" and not _is_for_person(request):
             raise
-        page_answer = await _show_form_again(base_page.form_page, page_request, error)
+        page_answer = await _show_form_again(base_page.render_form_page, page_request, error)
     match page_answer:
         case SeeOther(address):
             return RedirectResponse(address, 303)
@@ -152,7 +152,7 @@ async def _answer_page_request(
                 headers=_DOWNLOAD_HEADERS,
                 filename=file_name,
             )
-        case RenderedPage() if request.query_params.get(JSON_PARAMETER) == "json":
+        case RenderedPage() if request.query_params.get(JSON_PARAMETER_NAME) == "json":
             return _respond_json(page_answer, settings.is_sample)
         case RenderedPage():
             unused_parameter_names = [
@@ -169,40 +169,40 @@ class _TrackedParameters(Mapping[str, str]):
     """The parameters of a page, and which of them it has looked at."""
 
     def __init__(self, values_by_parameter_name: Mapping[str, Any]) -> None:
-        self._values: dict[str, str] = dict(values_by_parameter_name)
-        self.used_names = {JSON_PARAMETER}
+        self._values_by_name: dict[str, str] = dict(values_by_parameter_name)
+        self.used_names = {JSON_PARAMETER_NAME}
 
     def add_form_fields(
         self, form_fields: Mapping[str, str], path_params: Mapping[str, Any]
     ) -> None:
         """Add the fields of a form, which hide parameters of the query and none of the path."""
-        self._values |= {**form_fields, **path_params}
+        self._values_by_name |= {**form_fields, **path_params}
 
     def __getitem__(self, parameter_name: str) -> str:
         self.used_names.add(parameter_name)
-        return self._values[parameter_name]
+        return self._values_by_name[parameter_name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+        return iter(self._values_by_name)
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self._values_by_name)
 
 
 def _is_for_person(request: Request) -> bool:
     """Whether a person gets the answer: a program gets an error as one."""
-    return accepts_html(request.scope) and request.query_params.get(JSON_PARAMETER) != "json"
+    return accepts_html(request.scope) and request.query_params.get(JSON_PARAMETER_NAME) != "json"
 
 
 async def _show_form_again(
-    form_page: Callable[[PageRequest], Awaitable[PageAnswer]],
+    render_form_page: Callable[[PageRequest], Awaitable[PageAnswer]],
     page_request: PageRequest,
     error: KnowledgeError,
 ) -> PageAnswer:
     field_problems = error.errors if isinstance(error, InvalidArguments) else []
     refused_field_names = frozenset(field_problem["field"] for field_problem in field_problems)
     form_refusal = FormRefusal(error.code, error.message, refused_field_names)
-    form_answer = await form_page(replace(page_request, refusal=form_refusal))
+    form_answer = await render_form_page(replace(page_request, refusal=form_refusal))
     if isinstance(form_answer, RenderedPage):
         return replace(form_answer, status=error.http_status)
     return form_answer

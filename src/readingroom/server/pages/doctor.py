@@ -17,7 +17,7 @@ from readingroom.server.settings import ServerSettings
 from readingroom.storage.jobs.runner import JobHandler, ReportJobProgress
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 
-DOCTOR_JOB = "server.doctor"
+DOCTOR_JOB_KIND = "server.doctor"
 _MAX_DOCTOR_SECONDS = 600
 _FINDINGS_TABLE_HEADERS = ["What", "Problem", "What to do"]
 
@@ -49,14 +49,14 @@ class DoctorPages:
 
     def make_job_handlers(self) -> dict[str, JobHandler]:
         """Return the handler of the checks, by the kind of job."""
-        return {DOCTOR_JOB: self.run_checks}
+        return {DOCTOR_JOB_KIND: self.run_checks}
 
     async def begin_doctor_run(self, request: PageRequest) -> SeeOther:
         """Begin the checks, or lead to those that are running."""
         newest_doctor_run = await self.find_newest_doctor_run()
         if newest_doctor_run is None or newest_doctor_run.job.has_ended:
             add_doctor_job = partial(
-                self._jobs.add_job, DOCTOR_JOB, "Check of the data and the machine", {}
+                self._jobs.add_job, DOCTOR_JOB_KIND, "Check of the data and the machine", {}
             )
             background_job = await anyio.to_thread.run_sync(
                 partial(add_doctor_job, caller_id=request.visitor.name)
@@ -67,7 +67,9 @@ class DoctorPages:
 
     async def find_newest_doctor_run(self) -> DoctorRun | None:
         """Return the newest check, also one that runs; None before the first."""
-        newest_jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, 1, DOCTOR_JOB)
+        newest_jobs = await anyio.to_thread.run_sync(
+            self._jobs.list_newest_jobs, 1, DOCTOR_JOB_KIND
+        )
         return DoctorRun(newest_jobs[0]) if newest_jobs else None
 
     async def run_checks(

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from readingroom.protocol.pages import RenderedPage, Role, Visitor
-from readingroom.server.auth.browsers import FORM_TOKEN_FIELD, BrowserAuth
+from readingroom.server.auth.browsers import FORM_TOKEN_FIELD_NAME, BrowserAuth
 from readingroom.web.templates import render_template
 
 PAGE_CONTENT_SECURITY_POLICY = (
@@ -30,7 +30,7 @@ PAGE_HEADERS = {
     # Programs get JSON at some of these addresses.
     "Vary": "Accept, Accept-Encoding, Cookie",
 }
-JSON_PARAMETER = "format"
+JSON_PARAMETER_NAME = "format"
 """`?format=json` gives what a page shows as JSON."""
 _MIN_COMPRESSED_BYTES = 500
 _FRAME_STATE_KEY = "frame_renderer"
@@ -80,7 +80,7 @@ class PageFrame:
             is_open=visitor is not None and "user" not in scope,
             is_sample=self._is_sample,
             form_token=self.browser_auth.make_form_token(scope),
-            token_field=FORM_TOKEN_FIELD,
+            token_field=FORM_TOKEN_FIELD_NAME,
         )
         return compress_text(
             scope,
@@ -100,9 +100,8 @@ class PageFrame:
 
 def _make_json_address(scope: Scope) -> str:
     query_string = scope["query_string"].decode("latin-1")
-    return (
-        f"{quote(scope['path'])}?{query_string}{'&' if query_string else ''}{JSON_PARAMETER}=json"
-    )
+    separator = "&" if query_string else ""
+    return f"{quote(scope['path'])}?{query_string}{separator}{JSON_PARAMETER_NAME}=json"
 
 
 def attach_frame(scope: Scope, frame_renderer: PageFrame) -> None:

@@ -191,11 +191,13 @@ async def _check_base(knowledge_base: KnowledgeBase) -> _BaseReadiness:
 
 def _make_call_table_row(call_summary: CallSummary) -> _CallTableRow:
     busiest_count = max(call_summary.calls_per_minute)
-    chart_finding = (
+    chart_finding_text = (
         f"{call_summary.total} calls of {call_summary.name} in the last hour, "
         f"at most {busiest_count} a minute"
     )
-    call_chart = draw_sparkline(call_summary.calls_per_minute, chart_finding, ("Minute", "Calls"))
+    call_chart = draw_sparkline(
+        call_summary.calls_per_minute, chart_finding_text, ("Minute", "Calls")
+    )
     minute_count = len(call_summary.calls_per_minute)
     counts_in_words = [
         f"{minute_count - 1 - minute_index} min ago {call_count}"

@@ -21,7 +21,7 @@ from readingroom.storage.database import Database, Row, StateFile, StateTables
 from readingroom.storage.errors import JobNotFound, TooManyJobs
 from readingroom.storage.files import translate_os_errors
 
-JOBS_FILE = "jobs.db"
+JOBS_FILE_NAME = "jobs.db"
 MAX_SILENT_SECONDS = 60.0
 """How long a worker may say nothing before its job is given to another."""
 MAX_JOB_ATTEMPTS = 3
@@ -35,7 +35,7 @@ MAX_UNFINISHED_BYTES_PER_CALLER = 4 * 2**30
 MAX_UNFINISHED_JOBS = 200
 MIN_FREE_DISK_BYTES = 2**30
 """What must stay free on the disk for files to be kept until a job reads them."""
-_JOB_FILES_FOLDER = "queued"
+_JOB_FILES_FOLDER_NAME = "queued"
 
 JobState = Literal["queued", "running", "done", "failed"]
 
@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     file_bytes INTEGER NOT NULL DEFAULT 0
 )
 """
-_ADDED_COLUMNS = {
+_SQL_BY_COLUMN = {
     "caller": "TEXT NOT NULL DEFAULT ''",
     "file_bytes": "INTEGER NOT NULL DEFAULT 0",
 }
@@ -110,16 +110,16 @@ class JobStore:
     def __init__(
         self,
         data_directory: Path,
-        clock_function: Callable[[], float] = clock.read_unix_seconds,
+        read_clock: Callable[[], float] = clock.read_unix_seconds,
         state_tables: StateTables | None = None,
     ) -> None:
         """Without `state_tables` they are in a file, which is created with the first job."""
         self._state_tables = state_tables or StateFile(
-            data_directory / JOBS_FILE, "The jobs", _create_tables
+            data_directory / JOBS_FILE_NAME, "The jobs", _create_tables
         )
         self._data_directory = data_directory
-        self._job_files_folder = data_directory / _JOB_FILES_FOLDER
-        self._get_now_seconds = clock_function
+        self._job_files_folder = data_directory / _JOB_FILES_FOLDER_NAME
+        self._get_now_seconds = read_clock
 
     def make_job_folder(self, job_kind: str) -> Path:
         """Return a new folder for the files of one job, which `add_job` is then given."""
@@ -181,13 +181,13 @@ class JobStore:
         if not job_kinds or not self._state_tables.has_data():
             return None
         now_seconds = self._get_now_seconds()
-        kind_placeholders = ", ".join("?" * len(job_kinds))
+        kind_placeholders_sql = ", ".join("?" * len(job_kinds))
         silent_since = now_seconds - MAX_SILENT_SECONDS
         # One transaction for looking and taking, or two workers could take the same job.
         with self._state_tables.begin_writing() as db:
             self._fail_hopeless_jobs(db, now_seconds)
             job_row = db.execute(
-                f"SELECT {_COLUMNS_SQL} FROM jobs WHERE kind IN ({kind_placeholders}) AND "
+                f"SELECT {_COLUMNS_SQL} FROM jobs WHERE kind IN ({kind_placeholders_sql}) AND "
                 "(state = 'queued' OR (state = 'running' AND heard_at < ?)) AND caller NOT IN "
                 "(SELECT caller FROM jobs WHERE state = 'running' AND heard_at >= ?) "
                 "ORDER BY COALESCE((SELECT MAX(CASE WHEN other.heard_at > other.ended_at "
@@ -379,9 +379,9 @@ def _create_tables(db: Database) -> None:
     db.execute(_INDEX_SQL)
     with db.transaction():  # so that two connections do not add the same column
         column_names = {column_row["name"] for column_row in db.execute("PRAGMA table_info(jobs)")}
-        for column_name, column_definition in _ADDED_COLUMNS.items():
+        for column_name, column_definition_sql in _SQL_BY_COLUMN.items():
             if column_name not in column_names:
-                db.execute(f"ALTER TABLE jobs ADD COLUMN {column_name} {column_definition}")
+                db.execute(f"ALTER TABLE jobs ADD COLUMN {column_name} {column_definition_sql}")
 
 
 def _parse_job_row(job_row: Row) -> BackgroundJob:

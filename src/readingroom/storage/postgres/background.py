@@ -34,7 +34,7 @@ class WorkThread:
         """Whether all is done, and nothing has failed."""
         return not self._unfinished_count and self.error is None
 
-    def add(self, work: Callable[[], object]) -> None:
+    def add(self, do_work: Callable[[], object]) -> None:
         """Do a piece of work when those before it are done; wait while very many are not."""
         if self._thread is None:
             self._start_thread()
@@ -42,7 +42,7 @@ class WorkThread:
             if self._unfinished_count >= _MAX_UNFINISHED_WORK:
                 # Not for each of them: the two threads would wake each other all the time.
                 self._wait_until_at_most(_MAX_UNFINISHED_WORK // 2)
-            self._waiting_work.append(work)
+            self._waiting_work.append(do_work)
             self._unfinished_count += 1
             self._change_condition.notify_all()
 
@@ -73,10 +73,10 @@ class WorkThread:
         _short_turns.begin()
 
     def _run_work(self) -> None:
-        while work := self._wait_for_next_work():
+        while do_work := self._wait_for_next_work():
             if self.error is None:
                 try:
-                    work()
+                    do_work()
                 # Whatever it is: were the thread to end here, `finish` would wait for ever.
                 except BaseException as error:
                     self.error = error

@@ -164,10 +164,10 @@ def _check_url(url: str) -> None:
         is_readable = urlsplit(url).netloc.count("@") <= 1
     except (psycopg.ProgrammingError, ValueError):
         is_readable = False
-    url_scheme = _URL_SCHEME_PATTERN.match(url)
-    if url_scheme and url_scheme[1] not in ("postgresql", "postgres"):
+    url_scheme_match = _URL_SCHEME_PATTERN.match(url)
+    if url_scheme_match and url_scheme_match[1] not in ("postgresql", "postgres"):
         raise InvalidSetting(
-            f"The URL of the database begins with {url_scheme[0]}, and only PostgreSQL is "
+            f"The URL of the database begins with {url_scheme_match[0]}, and only PostgreSQL is "
             "known here: write postgresql://user:password@host/name"
         )
     if not is_readable:

@@ -58,25 +58,27 @@ def build_clauses(
             is_plain = all(
                 isinstance(filter_value, str | bool) for filter_value in filter_condition.values
             )
-            if is_plain and filter_condition.field in column_field_names:
+            if is_plain and filter_condition.field_name in column_field_names:
                 sql_clauses.append(
-                    f"field_{filter_condition.field} = ANY(?::text[])"
+                    f"field_{filter_condition.field_name} = ANY(?::text[])"
                     if len(value_texts) <= _MAX_ESTIMATED_VALUES
-                    else f"field_{filter_condition.field} IN (SELECT unnest(?::text[]))"
+                    else f"field_{filter_condition.field_name} IN (SELECT unnest(?::text[]))"
                 )
                 clause_values.append(format_texts(value_texts))
             else:
                 sql_clauses.append("metadata -> ? = ANY(?::jsonb[])")
-                clause_values += [filter_condition.field, value_texts]
+                clause_values += [filter_condition.field_name, value_texts]
             continue
-        is_column = filter_condition.field in column_field_names
-        value_sql = f"field_{filter_condition.field}::jsonb" if is_column else "(metadata -> ?)"
+        is_column = filter_condition.field_name in column_field_names
+        value_sql = (
+            f"field_{filter_condition.field_name}::jsonb" if is_column else "(metadata -> ?)"
+        )
         bound_operators = [("", None), (">=", filter_condition.low), ("<=", filter_condition.high)]
         for operator_sql, bound_value in bound_operators:
             if operator_sql and bound_value is None:
                 continue
             if not is_column:
-                clause_values.append(filter_condition.field)
+                clause_values.append(filter_condition.field_name)
             sql_clauses.append(
                 f"{value_sql} {operator_sql} ?::jsonb"
                 if operator_sql
@@ -136,9 +138,12 @@ def encode_chunk_rows(chunks: Chunks, stem_lists: Sequence[Stems]) -> Iterator[b
 
 def _encode_rows(row_count: int, encode_row: Any) -> Iterator[bytes]:
     yield _COPY_HEADER
-    for first_row in range(0, row_count, _ROWS_PER_BLOCK):
+    for first_row_number in range(0, row_count, _ROWS_PER_BLOCK):
         yield b"".join(
-            map(encode_row, range(first_row, min(row_count, first_row + _ROWS_PER_BLOCK)))
+            map(
+                encode_row,
+                range(first_row_number, min(row_count, first_row_number + _ROWS_PER_BLOCK)),
+            )
         )
     yield _COPY_TRAILER
 
@@ -186,14 +191,14 @@ def _encode_positions() -> list[bytes]:
     ]
 
 
-def decode_words(encoded_words: bytes) -> Iterator[tuple[str, int]]:
+def decode_words(word_bytes: bytes) -> Iterator[tuple[str, int]]:
     """Yield the stems of a tsvector as PostgreSQL sends it, each with how often it occurs."""
     byte_offset = 4
-    while byte_offset < len(encoded_words):
-        stem_end_offset = encoded_words.index(b"\0", byte_offset)
-        (position_count,) = struct.unpack_from(">H", encoded_words, stem_end_offset + 1)
+    while byte_offset < len(word_bytes):
+        stem_end_offset = word_bytes.index(b"\0", byte_offset)
+        (position_count,) = struct.unpack_from(">H", word_bytes, stem_end_offset + 1)
         # PostgreSQL keeps no position of a word that stands too far behind.
-        yield encoded_words[byte_offset:stem_end_offset].decode(), max(position_count, 1)
+        yield word_bytes[byte_offset:stem_end_offset].decode(), max(position_count, 1)
         byte_offset = stem_end_offset + 3 + 2 * position_count
 
 
@@ -310,8 +315,8 @@ def format_words_rows(rows: Sequence[tuple[int, Sequence[Stems]]]) -> bytes | No
         stem_counts = list(map(len, field_stems))
         if max(stem_counts) > _MAX_POSITIONS_PER_WORD:
             return None
-        joined_stems = "".join(chain.from_iterable(field_stems))
-        if joined_stems and not joined_stems.isalnum():
+        joined_stems_text = "".join(chain.from_iterable(field_stems))
+        if joined_stems_text and not joined_stems_text.isalnum():
             return None
         field_texts = [" ".join(map(add, stems, _POSITION_TEXTS)) for stems in field_stems]
         text_rows.append("\t".join((str(passage_number), *field_texts, f"{sum(stem_counts)}\n")))

@@ -16,7 +16,7 @@ from readingroom.storage.files import (
 )
 from readingroom.storage.postgres.database import Connection, PostgresDatabase
 
-COPIES_FOLDER = "copies"
+COPIES_FOLDER_NAME = "copies"
 _PIECE_BYTES = 1024 * 1024
 
 
@@ -42,7 +42,7 @@ class PostgresFiles(OwnFiles):
                 return resolve_inside(self._folder, *path_segments)
             # By its content: a file that is replaced gets a copy of its own.
             copy_path = resolve_inside(
-                self._folder, COPIES_FOLDER, str(file_row["sha256"]), path_segments[-1]
+                self._folder, COPIES_FOLDER_NAME, str(file_row["sha256"]), path_segments[-1]
             )
             if not copy_path.exists():
                 self._write_copy(connection, file_row["file_id"], copy_path)

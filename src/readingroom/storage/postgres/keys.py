@@ -30,7 +30,7 @@ from readingroom.storage.keys import (
     make_key_not_found_error,
 )
 from readingroom.storage.postgres.database import Connection, PostgresDatabase, find_database
-from readingroom.storage.postgres.notices import NOTICE_CHANNEL
+from readingroom.storage.postgres.notices import NOTICE_CHANNEL_NAME
 
 logger = logging.getLogger(__name__)
 
@@ -255,4 +255,4 @@ def _increase_generation(connection: Any) -> None:
         "DO UPDATE SET generation = generations.generation + 1",
         (_KEYS_STORE_NAME,),
     )
-    connection.execute("SELECT pg_notify(?, ?)", (NOTICE_CHANNEL, _KEYS_STORE_NAME))
+    connection.execute("SELECT pg_notify(?, ?)", (NOTICE_CHANNEL_NAME, _KEYS_STORE_NAME))

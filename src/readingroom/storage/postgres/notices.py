@@ -14,7 +14,7 @@ from readingroom.storage.errors import DatabaseFailed
 
 logger = logging.getLogger(__name__)
 
-NOTICE_CHANNEL = "readingroom"
+NOTICE_CHANNEL_NAME = "readingroom"
 _SECONDS_BETWEEN_LOOKS = 1.0
 """How often the thread looks whether anybody still waits."""
 _RETRY_SECONDS = 1.0
@@ -78,7 +78,7 @@ class NoticeListener:
     def _follow_notices(self, end_event: threading.Event) -> None:
         connection = self._connect()
         try:
-            connection.execute(f"LISTEN {NOTICE_CHANNEL}")
+            connection.execute(f"LISTEN {NOTICE_CHANNEL_NAME}")
             # Whatever was written before this connection heard of it.
             with self._lock:
                 store_names = list(self._wake_subscribers_by_store)

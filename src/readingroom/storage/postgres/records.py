@@ -201,20 +201,20 @@ class RecordsConnection(PostgresConnection):
         return insert_start_sql not in self._conflicting_insert_starts
 
     def _stage_and_insert(
-        self, table_name: str, column_list: str, conflict_sql: str, rows: Sequence[Sequence[Any]]
+        self, table_name: str, columns_sql: str, conflict_sql: str, rows: Sequence[Sequence[Any]]
     ) -> None:
         """Copy rows into a table of this session, and insert them from there."""
         staging_name = f"staged_{table_name}"
         self.execute(
             f"CREATE TEMP TABLE IF NOT EXISTS {staging_name} ON COMMIT DELETE ROWS "
-            f"AS SELECT {column_list} FROM {table_name} WITH NO DATA"
+            f"AS SELECT {columns_sql} FROM {table_name} WITH NO DATA"
         )
         encoded_rows = encode_text_rows(rows)
         if encoded_rows is None:
             self.copy_rows(staging_name, rows)
         else:
             self.copy_text(staging_name, encoded_rows)
-        insert_columns_sql = "" if column_list == "*" else f" ({column_list})"
+        insert_columns_sql = "" if columns_sql == "*" else f" ({columns_sql})"
         self.execute(
             f"INSERT INTO {table_name}{insert_columns_sql} "
             f"SELECT * FROM {staging_name} {conflict_sql}"
@@ -230,20 +230,20 @@ class RecordsConnection(PostgresConnection):
         self._wait_for_background_work()
         super().copy_in(table_and_columns_sql, blocks)
 
-    def run_in_background(self, work: Callable[[], object]) -> None:
+    def run_in_background(self, do_work: Callable[[], object]) -> None:
         """Do some work with this connection on a thread, before its next statement.
 
         The database is busy then while the caller goes on. The next statement raises what the work
         raised, unless it rolls back; work that was to follow is left out.
         """
-        self._background_work.add(work)
+        self._background_work.add(do_work)
 
-    def run_in_order(self, work: Callable[[], object]) -> None:
+    def run_in_order(self, do_work: Callable[[], object]) -> None:
         """Do a small piece of work now, or behind the work in the background if there is any."""
         if self._background_work.is_idle:
-            work()
+            do_work()
         else:
-            self._background_work.add(work)
+            self._background_work.add(do_work)
 
     @property
     def has_background_failed(self) -> bool:

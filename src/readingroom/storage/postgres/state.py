@@ -91,14 +91,14 @@ class SharedJobStore(JobStore):
         self,
         data_directory: Path,
         postgres_database: PostgresDatabase,
-        clock_function: Callable[[], float] | None = None,
+        read_clock: Callable[[], float] | None = None,
     ) -> None:
         """Files are written into the data directory while this process does their job.
 
-        Without `clock_function` it is the time of the database, whose clock all processes share.
+        Without `read_clock` it is the time of the database, whose clock all processes share.
         """
         shared_tables = SharedTables(postgres_database, "jobs", "The jobs")
-        super().__init__(data_directory, clock_function or shared_tables.read_clock, shared_tables)
+        super().__init__(data_directory, read_clock or shared_tables.read_clock, shared_tables)
 
     def take_over_jobs(self, job_kinds: Sequence[str]) -> None:
         """Do nothing: what another process has begun is its own until it falls silent."""

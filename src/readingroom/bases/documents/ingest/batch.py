@@ -43,12 +43,12 @@ class IngestBatch:
         self._document_type = document_type
         self._report_progress = report_progress
         self._file_slots = anyio.Semaphore(_MAX_CONCURRENT_FILES)
-        self._done_share_by_file_index: list[float] = []
+        self._done_shares: list[float] = []
         """How much of each file is done, from 0 to 1."""
 
     async def ingest_files(self, batch_files: Sequence[BatchFile]) -> FolderIngested:
         """Ingest all files; the outcomes come in the order of the files."""
-        self._done_share_by_file_index = [0.0] * len(batch_files)
+        self._done_shares = [0.0] * len(batch_files)
         outcomes_by_file_index: dict[int, list[FileOutcome]] = {}
 
         async def ingest_file_at_index(file_index: int) -> None:
@@ -111,10 +111,10 @@ class IngestBatch:
     async def _report_batch_progress(
         self, file_index: int, done_share_of_file: float, progress_message: str
     ) -> None:
-        self._done_share_by_file_index[file_index] = done_share_of_file
+        self._done_shares[file_index] = done_share_of_file
         # A sum over all files, because they end in any order.
         await self._report_progress(
-            sum(self._done_share_by_file_index),
-            len(self._done_share_by_file_index),
+            sum(self._done_shares),
+            len(self._done_shares),
             progress_message,
         )

@@ -52,7 +52,7 @@ from readingroom.protocol.resources import PageMark
 from readingroom.protocol.search import DeskRecord, make_record_page_path
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
-from readingroom.web.forms import fill_form, read_changed_fields
+from readingroom.web.forms import fill_form, read_changed_values
 from readingroom.web.marks import render_marked_page
 from readingroom.web.templates import format_count, format_identifier, render_template
 
@@ -95,7 +95,7 @@ class _ApplicationLine:
         )
 
 
-_SORT_KEYS_AND_DIRECTIONS: dict[str, tuple[Callable[[_ApplicationLine], Any], bool]] = {
+_SORTINGS_BY_NAME: dict[str, tuple[Callable[[_ApplicationLine], Any], bool]] = {
     "reference": (lambda application_line: application_line.reference, False),
     "validated": (lambda application_line: application_line.validation_date or dt.date.min, True),
     "documents": (lambda application_line: application_line.document_count, True),
@@ -120,14 +120,14 @@ def make_pages(documents_service: DocumentsService, job_store: JobStore) -> Base
                 document_pages.change_application,
                 "POST",
                 "editor",
-                form_page=document_pages.show_application,
+                render_form_page=document_pages.show_application,
             ),
             BasePage(
                 "/applications/add",
                 document_pages.add_files,
                 "POST",
                 "editor",
-                form_page=document_pages.show_upload_form,
+                render_form_page=document_pages.show_upload_form,
                 max_upload_bytes=_MAX_UPLOAD_BYTES,
             ),
             BasePage(
@@ -160,13 +160,13 @@ class DocumentPages:
         application_list = await self._service.list_applications()
         application_lines = await self._list_application_lines(application_list)
         sort_order_name = request.get_parameter("sort")
-        get_sort_value, is_descending = _SORT_KEYS_AND_DIRECTIONS.get(
-            sort_order_name, _SORT_KEYS_AND_DIRECTIONS["reference"]
+        get_sort_value, is_descending = _SORTINGS_BY_NAME.get(
+            sort_order_name, _SORTINGS_BY_NAME["reference"]
         )
         body_html = _render_template(
             "applications.html",
             lines=sorted(application_lines, key=get_sort_value, reverse=is_descending),
-            order=sort_order_name if sort_order_name in _SORT_KEYS_AND_DIRECTIONS else "reference",
+            order=sort_order_name if sort_order_name in _SORTINGS_BY_NAME else "reference",
             request=request,
         )
         return RenderedPage("Applications", body_html, data=application_list)
@@ -256,12 +256,12 @@ class DocumentPages:
         )
         application_ref = arguments.application_ref
         known_application = await self._service.find_application(application_ref)
-        changed_fields = read_changed_fields(
+        changed_values = read_changed_values(
             request.parameters, _make_form_values(known_application)
         )
-        if changed_fields:
+        if changed_values:
             await self._service.set_application(
-                validate_model(SetApplication, {"reference": application_ref, **changed_fields})
+                validate_model(SetApplication, {"reference": application_ref, **changed_values})
             )
         return SeeOther(make_application_address(application_ref))
 

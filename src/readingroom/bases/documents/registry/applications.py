@@ -99,7 +99,7 @@ class ApplicationStore:
         return [_parse_application_row(application_row) for application_row in application_rows]
 
     def update_application(
-        self, application_ref: str, changed_fields: Mapping[str, Any], updated_at: datetime
+        self, application_ref: str, changed_values: Mapping[str, Any], updated_at: datetime
     ) -> Application:
         """Write these fields of an application, keep the others, and return the new record."""
         with self._open_tables() as connection:
@@ -112,7 +112,7 @@ class ApplicationStore:
                 else Application(application_ref)
             )
             updated_application = replace(
-                previous_application, **changed_fields, updated_at=updated_at
+                previous_application, **changed_values, updated_at=updated_at
             )
             *column_values, local_authority = [
                 column_value.isoformat() if isinstance(column_value, date) else column_value
@@ -222,9 +222,9 @@ class ApplicationStore:
             }
         with open_small_database(dump_path, _SCHEMA_SQL) as dump_connection:
             for table_name, table_rows in rows_by_table_name.items():
-                value_placeholders = ", ".join("?" * _COLUMN_COUNTS_BY_TABLE_NAME[table_name])
+                value_placeholders_sql = ", ".join("?" * _COLUMN_COUNTS_BY_TABLE_NAME[table_name])
                 dump_connection.executemany(
-                    f"INSERT INTO {table_name} VALUES ({value_placeholders})",
+                    f"INSERT INTO {table_name} VALUES ({value_placeholders_sql})",
                     map(tuple, table_rows),
                 )
 

@@ -175,8 +175,8 @@ class _BillParser:
                 bill_record.summary.text if bill_record.summary else "",
                 "\n".join((action_text, *format_sponsor_lines(bill_record.sponsors))).strip(),
             ),
-            facets=self._build_facets(bill_record),
-            children=self._build_children(summaries),
+            values_by_facet=self._build_facets(bill_record),
+            child_rows_by_table=self._build_children(summaries),
             links=list(self._build_links(bill_record)),
             revision=bill_record.updated_at,
         )
@@ -400,7 +400,7 @@ class _BillParser:
                 amendment_record.description or "",
                 latest_action.text if latest_action else "",
             ),
-            facets=drop_empty_values(values_by_facet),
+            values_by_facet=drop_empty_values(values_by_facet),
             links=[
                 *self._build_amendment_links(amendment_element, amendment_record),
                 *build_vote_links(

@@ -85,7 +85,7 @@ def build_estimate_record(
         estimate_record,
         is_partial=is_partial,
         searchable_fields=SearchableFields(estimate_title, estimate_description or ""),
-        facets=values_by_facet,
+        values_by_facet=values_by_facet,
         # What a bill's file says of an estimate is a link of the bill.
         links=()
         if is_partial

@@ -128,7 +128,7 @@ def _extend_context(xml_node: Element, cfr_context: _CfrContext) -> _CfrContext:
     if xml_node.tag not in _LEVEL_TAGS:
         return cfr_context
     level_heading, number_element = find_text(xml_node, "heading"), xml_node.find("num")
-    level_number = number_element.get("value") if number_element is not None else None
+    level_number_text = number_element.get("value") if number_element is not None else None
     if xml_node.tag == "chapter":
         return replace(cfr_context, chapter_heading=_convert_capitals_to_title_case(level_heading))
     authority_element = xml_node.find("authority")
@@ -142,12 +142,12 @@ def _extend_context(xml_node: Element, cfr_context: _CfrContext) -> _CfrContext:
     if xml_node.tag == "part":
         return replace(
             cfr_context,
-            part_number=level_number,
+            part_number=level_number_text,
             part_heading=_convert_capitals_to_title_case(level_heading),
             subpart_number=None,
         )
     return (
-        replace(cfr_context, subpart_number=level_number)
+        replace(cfr_context, subpart_number=level_number_text)
         if xml_node.tag == "subpart"
         else cfr_context
     )
@@ -260,7 +260,7 @@ def _build_provision(
     return ParsedRecord(
         provision_record,
         searchable_fields=SearchableFields(provision_title, cfr_context.part_heading or ""),
-        facets={"type": [provision_record.type], "agency": agency_facet_values},
+        values_by_facet={"type": [provision_record.type], "agency": agency_facet_values},
         text=RecordText(
             "text",
             provision_text,
@@ -286,17 +286,17 @@ def _build_links(
             LinkKind.AUTHORITY, law_id, f"authority of the part: {cfr_context.authority_text}"
         )
     # A law that is the authority of the part is not also a mention.
-    for law_id, cited_words in own_references.words_by_law_id.items():
+    for law_id, cited_text in own_references.words_by_law_id.items():
         if law_id not in cfr_context.authority_references.words_by_law_id:
             yield RecordLink(
-                LinkKind.MENTION, law_id, f"reference in {provision_citation}: {cited_words}"
+                LinkKind.MENTION, law_id, f"reference in {provision_citation}: {cited_text}"
             )
-    for cited_section_id, cited_words in own_references.words_by_cfr_section_id.items():
+    for cited_section_id, cited_text in own_references.words_by_cfr_section_id.items():
         if cited_section_id != provision_id:
             yield RecordLink(
                 LinkKind.MENTION,
                 cited_section_id,
-                f"reference in {provision_citation}: {cited_words}",
+                f"reference in {provision_citation}: {cited_text}",
             )
 
 

@@ -106,7 +106,7 @@ def _build_compilation(
         searchable_fields=SearchableFields(
             "\n".join(dict.fromkeys((compilation_title, *short_titles))), citation_text
         ),
-        facets={"congress": congress_facet_values, "type": ["compilation"]},
+        values_by_facet={"congress": congress_facet_values, "type": ["compilation"]},
         # Each edition is a version of the text, so that two of them can be compared.
         text=RecordText(
             last_law_id.partition(":")[2] if last_law_id else "text",

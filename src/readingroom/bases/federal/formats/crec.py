@@ -184,15 +184,15 @@ class _ItemPageParser:
             # Where the MODS of the issue is loaded, it knows more than the page.
             is_partial=True,
             searchable_fields=SearchableFields(self.title),
-            facets=_build_proceeding_facets(proceeding),
+            values_by_facet=_build_proceeding_facets(proceeding),
             text=text_version,
             links=list(self._find_links()),
         )
 
     def _find_links(self) -> Iterator[RecordLink]:
         """The bills and laws that its words name, each with the printed page they stand on."""
-        first_page_number = (self.page_range or "").partition("-")[0]
-        page_numbers_and_texts = [first_page_number, *_NEW_PAGE_PATTERN.split(self.text)]
+        first_page_label = (self.page_range or "").partition("-")[0]
+        page_numbers_and_texts = [first_page_label, *_NEW_PAGE_PATTERN.split(self.text)]
         for page_number, page_text in zip(
             page_numbers_and_texts[::2], page_numbers_and_texts[1::2], strict=True
         ):
@@ -257,7 +257,7 @@ class _ItemPageParser:
             amendment_record,
             is_partial=True,
             searchable_fields=SearchableFields(citation_text),
-            facets=values_by_facet,
+            values_by_facet=values_by_facet,
             text=text_version,
             links=bill_links,
         )
@@ -277,42 +277,43 @@ class _IssueParser:
         self._volume = int(find_text(mods_extension, "volume") or "")
         self._issue_number = int(find_text(mods_extension, "issue") or "")
         self._congress = int(find_text(mods_extension, "congress") or "")
-        self._session = int(find_text(mods_extension, "session") or "1")
+        self._session_number = int(find_text(mods_extension, "session") or "1")
 
     def build_parsed_record(self, item_element: Element, file_stamp: FileStamp) -> ParsedRecord:
-        item_mods = item_element.find("extension")
-        if item_mods is None:
+        mods_element = item_element.find("extension")
+        if mods_element is None:
             raise ValueError("an item of the issue says nothing of itself")
-        granule_id = find_text(item_mods, "accessId") or ""
-        spoken_at = parse_iso_date(find_text(item_mods, "granuleDate"))
-        page_prefix = find_text(item_mods, "pagePrefix") or ""
-        first_page_number, last_page_number = (
+        granule_id = find_text(mods_element, "accessId") or ""
+        spoken_at = parse_iso_date(find_text(mods_element, "granuleDate"))
+        page_prefix = find_text(mods_element, "pagePrefix") or ""
+        first_page_label, last_page_label = (
             find_text(item_element, f"part/extent/{extent_tag}") for extent_tag in ("start", "end")
         )
         item_title = find_text(item_element, "titleInfo/title") or granule_id
-        elements_by_field = find_mentioned_elements(item_mods, self._session)
+        elements_by_field = find_mentioned_elements(mods_element, self._session_number)
         proceeding = _build_proceeding(
             granule_id,
             file_stamp,
             title=item_title,
             congress=self._congress,
-            session=self._session,
+            session=self._session_number,
             type=_RECORD_TYPE_BY_PART_LETTER.get(page_prefix[:1], "other"),
-            chamber=parse_chamber(find_text(item_mods, "chamber")),
-            category=(find_text(item_mods, "subGranuleClass") or "").lower() or None,
+            chamber=parse_chamber(find_text(mods_element, "chamber")),
+            category=(find_text(mods_element, "subGranuleClass") or "").lower() or None,
             volume=self._volume,
             issue=self._issue_number,
-            pages="-".join(dict.fromkeys(filter(None, (first_page_number, last_page_number))))
+            pages="-".join(dict.fromkeys(filter(None, (first_page_label, last_page_label))))
             or None,
             published_at=self._published_at,
             # Only what was printed on a later day than it was spoken has a date of its own.
             spoken_at=spoken_at if spoken_at != self._published_at else None,
             raw_sha256=hash_element(item_element),
             speakers=[
-                _parse_speaker(member_element) for member_element in item_mods.findall("congMember")
+                _parse_speaker(member_element)
+                for member_element in mods_element.findall("congMember")
             ],
-            cfr_references=list(dict.fromkeys(find_mentioned_cfr_parts(item_mods))),
-            usc_references=list(dict.fromkeys(find_mentioned_usc_sections(item_mods))),
+            cfr_references=list(dict.fromkeys(find_mentioned_cfr_parts(mods_element))),
+            usc_references=list(dict.fromkeys(find_mentioned_usc_sections(mods_element))),
             **{
                 field_name: list(element_by_id)
                 for field_name, element_by_id in elements_by_field.items()
@@ -322,9 +323,9 @@ class _IssueParser:
         return ParsedRecord(
             proceeding,
             searchable_fields=SearchableFields(item_title, action=speaker_names_text),
-            facets=_build_proceeding_facets(proceeding),
+            values_by_facet=_build_proceeding_facets(proceeding),
             links=[
-                *_build_speaker_links(item_mods, proceeding),
+                *_build_speaker_links(mods_element, proceeding),
                 *build_mention_links(elements_by_field),
             ],
         )
@@ -339,8 +340,8 @@ def _build_proceeding(
     **proceeding_fields: object,
 ) -> Proceeding:
     issue_id = granule_id.partition("-pt")[0]
-    first_page_number = str(proceeding_fields["pages"] or "").partition("-")[0]
-    page_or_issue_text = first_page_number or f"no. {proceeding_fields['issue']}"
+    first_page_label = str(proceeding_fields["pages"] or "").partition("-")[0]
+    page_or_issue_text = first_page_label or f"no. {proceeding_fields['issue']}"
     printed_at = f"{proceeding_fields['volume']} Cong. Rec. {page_or_issue_text}"
     citation_text = f"{printed_at}, {proceeding_fields['title']}"
     return Proceeding.model_validate(
@@ -403,8 +404,8 @@ def _read_heading(page_text: str) -> str:
 def _format_amended_bill(bill_id: str | None) -> str:
     if bill_id is None:
         return ""
-    bill_type, _, bill_number = bill_id.split(":")
-    return f" to {LABEL_BY_BILL_TYPE[bill_type]} {bill_number}"
+    bill_type, _, bill_number_text = bill_id.split(":")
+    return f" to {LABEL_BY_BILL_TYPE[bill_type]} {bill_number_text}"
 
 
 def _find_amended_bill_id(opening_text: str, congress: int) -> str | None:
@@ -418,9 +419,11 @@ def _find_amended_bill_id(opening_text: str, congress: int) -> str | None:
 # --- who spoke in an item ---
 
 
-def _build_speaker_links(item_mods: Element, floor_proceeding: Proceeding) -> Iterator[RecordLink]:
+def _build_speaker_links(
+    mods_element: Element, floor_proceeding: Proceeding
+) -> Iterator[RecordLink]:
     for member_element, speaker in zip(
-        item_mods.findall("congMember"), floor_proceeding.speakers, strict=True
+        mods_element.findall("congMember"), floor_proceeding.speakers, strict=True
     ):
         if speaker.bioguide_id:
             speaker_name = find_text(member_element, "name[@type='parsed']") or speaker.name

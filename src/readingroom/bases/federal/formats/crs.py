@@ -102,7 +102,11 @@ def _build_report(
         report_record,
         is_partial=is_partial,
         searchable_fields=SearchableFields(f"{report_title}, CRS {report_id}"),
-        facets={"type": type_facet_values, "topic": topic_names, "bill": report_record.bills},
+        values_by_facet={
+            "type": type_facet_values,
+            "topic": topic_names,
+            "bill": report_record.bills,
+        },
         text=RecordText(
             "text",
             summary_text,
@@ -136,12 +140,14 @@ def _find_title_links(report_title: str, published_at: str | None) -> Iterator[R
         )
 
 
-def _list_field_values(report_data: dict[str, Any], list_field: str, value_field: str) -> list[str]:
+def _list_field_values(
+    report_data: dict[str, Any], list_field_name: str, value_field_name: str
+) -> list[str]:
     """`[{"topic": "Taxation"}]` as `["Taxation"]`."""
     return [
-        list_item[value_field].strip()
-        for list_item in report_data.get(list_field) or ()
-        if list_item.get(value_field)
+        list_item[value_field_name].strip()
+        for list_item in report_data.get(list_field_name) or ()
+        if list_item.get(value_field_name)
     ]
 
 

@@ -207,7 +207,7 @@ def _parse_house_witnesses(meeting_element: Element, file_stamp: FileStamp) -> P
         hearing_record,
         is_partial=True,
         names=(meeting_title,),
-        children=_build_witness_rows(hearing_witnesses),
+        child_rows_by_table=_build_witness_rows(hearing_witnesses),
     )
 
 
@@ -394,7 +394,9 @@ def _build_parsed_records(
         ),
         links=[*record_links, *committee_links],
         # None is not empty: the House lists witnesses in another file, whose rows must stay.
-        children={} if hearing_witnesses is None else _build_witness_rows(hearing_witnesses),
+        child_rows_by_table={}
+        if hearing_witnesses is None
+        else _build_witness_rows(hearing_witnesses),
         revision=revision,
     )
 

@@ -70,13 +70,13 @@ class LegislatorLoader:
         is_current_list = "current" in raw_file.name
         for person_data in people_data:
             legislator_record = _build_legislator(person_data, is_current_list, file_stamp)
-            latest_term = person_data["terms"][-1]
+            latest_term_data = person_data["terms"][-1]
             yield ParsedRecord(
                 legislator_record,
                 names=_list_name_forms(person_data["name"], legislator_record.name),
             )
-            if legislator_record.current and latest_term.get("address"):
-                yield _build_washington_office(legislator_record, latest_term, file_stamp)
+            if legislator_record.current and latest_term_data.get("address"):
+                yield _build_washington_office(legislator_record, latest_term_data, file_stamp)
 
 
 class CommitteeLoader:
@@ -120,10 +120,10 @@ class RosterLoader:
     complete_for_columns: ClassVar[str | None] = "congress"
 
     def recognizes_file(self, file_start_reader: FileStartReader) -> bool:
-        first_line, _, other_lines = file_start_reader.first_bytes.partition(b"\n")
+        first_line_bytes, _, other_line_bytes = file_start_reader.first_bytes.partition(b"\n")
         return (
-            first_line.endswith(b":")
-            and other_lines.startswith(b"- name:")
+            first_line_bytes.endswith(b":")
+            and other_line_bytes.startswith(b"- name:")
             and b"bioguide:" in file_start_reader.first_bytes
         )
 
@@ -258,11 +258,11 @@ def _build_legislator(
 
 
 def _build_washington_office(
-    office_member: Legislator, latest_term: dict[str, Any], file_stamp: FileStamp
+    office_member: Legislator, latest_term_data: dict[str, Any], file_stamp: FileStamp
 ) -> ParsedRecord:
     office_title = f"Washington office of {office_member.name}"
     contact_fields = {
-        field_name: latest_term.get(field_name)
+        field_name: latest_term_data.get(field_name)
         for field_name in ("address", "phone", "fax", "contact_form")
     }
     return build_office_record(
@@ -272,11 +272,11 @@ def _build_washington_office(
         type="washington_office",
         contact_place_title=office_title,
         contact_place_names=(office_title, office_member.name),
-        evidence_text=f"terms: address {latest_term['address']}",
-        raw_sha256=hash_item([office_member.name, latest_term]),
+        evidence_text=f"terms: address {latest_term_data['address']}",
+        raw_sha256=hash_item([office_member.name, latest_term_data]),
         city="Washington",
         state="DC",
-        website=latest_term.get("url"),
+        website=latest_term_data.get("url"),
         **contact_fields,
     )
 
@@ -392,8 +392,8 @@ def _build_membership(
 def _build_district_office(
     bioguide_id: str, office_data: dict[str, Any], file_stamp: FileStamp
 ) -> ParsedRecord:
-    city_and_state = f"{office_data['city']}, {office_data['state']}"
-    office_title = f"District office in {city_and_state} ({bioguide_id})"
+    city_and_state_text = f"{office_data['city']}, {office_data['state']}"
+    office_title = f"District office in {city_and_state_text} ({bioguide_id})"
     # YAML takes a suite or a ZIP code for a number.
     address_fields = {
         field_name: None if office_data.get(field_name) is None else str(office_data[field_name])
@@ -406,7 +406,7 @@ def _build_district_office(
         type="district_office",
         contact_place_title=office_title,
         contact_place_names=(
-            f"{city_and_state} district office",
+            f"{city_and_state_text} district office",
             office_data.get("building") or "",
         ),
         evidence_text=f"offices: {office_data['id']} under bioguide {bioguide_id}",

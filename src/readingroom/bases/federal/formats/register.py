@@ -176,7 +176,7 @@ def _parse_printed_document(
     document_number = parse_federal_id(find_text(metadata_element, "docNumber") or "").id
     document_type = _parse_document_type(document_element.tag, find_text(metadata_element, "type"))
     agency_names = list(dict.fromkeys(_read_agency_names(preface_element)))
-    first_page_number = find_text(metadata_element, "startingPage")
+    first_page_label = find_text(metadata_element, "startingPage")
     summary_element = document_element.find(".//statement[@role='summary']")
     main_element = document_element.find("main")
     action_text = find_text(metadata_element, "property[@role='ACTION']")
@@ -187,8 +187,8 @@ def _parse_printed_document(
         or listed_titles_by_number.get(document_number)
         or document_number,
         "published": published_at,
-        "fr_citation": f"{volume_number_text} FR {first_page_number}"
-        if volume_number_text and first_page_number
+        "fr_citation": f"{volume_number_text} FR {first_page_label}"
+        if volume_number_text and first_page_label
         else None,
         "abstract": _read_summary(summary_element),
         "agencies": agency_names,
@@ -393,7 +393,7 @@ def _build_document(document_fields: dict[str, Any], file_stamp: FileStamp) -> P
             document_fields["abstract"] or "",
             document_fields["action"] or "",
         ),
-        facets=values_by_facet
+        values_by_facet=values_by_facet
         | {"topic": document_fields.get("topics", []), "rin": document_fields["rins"]},
         text=text_version if document_text else None,
         links=list(_find_document_links(document_fields)),

@@ -128,7 +128,7 @@ def build_cited_report(
         report_record,
         is_partial=True,
         searchable_fields=SearchableFields(report_record.title),
-        facets=_build_report_facets(report_record),
+        values_by_facet=_build_report_facets(report_record),
         text=text_version,
     )
 
@@ -165,7 +165,7 @@ def _parse_report(report_data: dict[str, Any], file_stamp: FileStamp) -> ParsedR
         searchable_fields=SearchableFields(
             report_record.title, action=report_record.citation_string
         ),
-        facets=_build_report_facets(report_record),
+        values_by_facet=_build_report_facets(report_record),
         links=[
             RecordLink(
                 LinkKind.COMMITTEE_REPORT,

@@ -129,9 +129,9 @@ def _find_bill_ids_in_title(statement_title: str, congress: int) -> Iterator[str
     for bill_link in find_bill_links(
         statement_title, congress, LinkKind.STATEMENT, "document_title"
     ):
-        bill_type, _, bill_number = bill_link.id.split(":")
+        bill_type, _, bill_number_text = bill_link.id.split(":")
         bill_pattern = re.compile(
-            rf"{LABEL_BY_BILL_TYPE[bill_type].replace('.', r'[.]? ?')}{bill_number}", re.I
+            rf"{LABEL_BY_BILL_TYPE[bill_type].replace('.', r'[.]? ?')}{bill_number_text}", re.I
         )
         preceding_texts = [
             statement_title[: mention_match.start()]
@@ -219,7 +219,7 @@ def _build_statement(
             f"White House position: {statement_title}\nStatement of Administration Policy",
             action="rescinded" if statement_record.rescinded else "",
         ),
-        facets={
+        values_by_facet={
             "congress": [str(congress)],
             "president": list(
                 dict.fromkeys(

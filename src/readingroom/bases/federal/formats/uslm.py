@@ -172,7 +172,7 @@ def _build_bill(
             "\n".join((citation_text, *short_titles)),
             action="\n".join(format_sponsor_lines(printed_preface.sponsors)),
         ),
-        facets={
+        values_by_facet={
             "congress": [str(congress)],
             "type": [bill_type],
             "chamber": [parse_chamber(bill_type) or ""],
@@ -182,7 +182,7 @@ def _build_bill(
                 if bill_sponsor.bioguide_id
             ],
         },
-        children=_build_child_rows(printed_preface),
+        child_rows_by_table=_build_child_rows(printed_preface),
         text=RecordText(
             part=version_code,
             body=extract_body_text(bill_element),
@@ -214,7 +214,7 @@ def _build_first_page_stubs(
 ) -> Iterator[ParsedRecord]:
     """Yield stubs of the people and committees that the first page names."""
     assert isinstance(parsed_bill.record, Bill)
-    cosponsor_rows = parsed_bill.children.get("bill_cosponsors", ())
+    cosponsor_rows = parsed_bill.child_rows_by_table.get("bill_cosponsors", ())
     bill_cosponsors = (
         Cosponsor.model_validate_json(cosponsor_row[2]) for cosponsor_row in cosponsor_rows
     )
@@ -397,7 +397,7 @@ def _build_law(
     return ParsedRecord(
         law_record,
         searchable_fields=SearchableFields(law_record.title),
-        facets=values_by_facet,
+        values_by_facet=values_by_facet,
         text=text_version,
         links=law_links,
     )
@@ -407,12 +407,12 @@ def _find_cited_reports(law_element: Element) -> Iterator[tuple[str, str]]:
     """The reports on what became a law, as they are cited, from the history printed after it."""
     for ref_element in law_element.iterfind("legislativeHistory//ref"):
         if report_match := _REPORT_HREF_PATTERN.fullmatch(ref_element.get("href") or ""):
-            citation_words = " ".join(
+            citation_text = " ".join(
                 "".join((*ref_element.itertext(), ref_element.tail or "")).split()
             )
-            report_citation = f"{report_match[1].upper()}. Rept. {fold_dashes(citation_words)}"
+            report_citation = f"{report_match[1].upper()}. Rept. {fold_dashes(citation_text)}"
             if parse_report_citation(report_citation):
-                yield report_citation, f"legislativeHistory: {citation_words}"
+                yield report_citation, f"legislativeHistory: {citation_text}"
 
 
 def _find_approval_date(law_element: Element) -> str | None:
@@ -437,6 +437,6 @@ def _find_bill_and_evidence(law_element: Element) -> tuple[str, str] | None:
                 bill_id = parse_federal_id(
                     f"bill:{bill_match[1]}-{bill_match[2]}-{bill_match[3]}"
                 ).id
-                cited_words = find_text(ref_element) or ref_element.get("href")
-                return bill_id, f"{ref_path.partition('//')[0]}: {cited_words}"
+                cited_text = find_text(ref_element) or ref_element.get("href")
+                return bill_id, f"{ref_path.partition('//')[0]}: {cited_text}"
     return None

@@ -314,7 +314,7 @@ def _build_vote(
     return ParsedRecord(
         vote_record,
         names=searchable_names,
-        children={"member_votes": member_rows},
+        child_rows_by_table={"member_votes": member_rows},
         links=record_links,
     )
 

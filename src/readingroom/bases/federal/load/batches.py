@@ -102,7 +102,9 @@ class RecordRows:
         self.note_record_written(record.id)
         return stored_row
 
-    def add_record(self, record: AnyRecord, record_json: str, loader_and_revision: str) -> None:
+    def add_record(
+        self, record: AnyRecord, record_json: str, loader_and_revision_text: str
+    ) -> None:
         """Insert a record that is not stored yet, with others that wait."""
         column_values = find_column_values(record) if self._gives_columns else None
         source_and_has_columns = (record.source, column_values is not None)
@@ -111,7 +113,9 @@ class RecordRows:
             row_batch = self._batch_by_source[source_and_has_columns] = RowBatch(
                 self._db, _format_record_insert(*source_and_has_columns)
             )
-        row_batch.rows.append((record.id, record_json, loader_and_revision, *(column_values or ())))
+        row_batch.rows.append(
+            (record.id, record_json, loader_and_revision_text, *(column_values or ()))
+        )
 
     def write_rows(self) -> int:
         """Insert the records that wait; return how many there are."""
@@ -143,9 +147,9 @@ class ChildRows:
             return
         row_batch = self._batch_by_table.get(table_name)
         if row_batch is None:
-            placeholders = ", ".join("?" * (len(child_rows[0]) + 1))
+            placeholders_sql = ", ".join("?" * (len(child_rows[0]) + 1))
             row_batch = self._batch_by_table[table_name] = RowBatch(
-                self._db, f"INSERT INTO {table_name} VALUES ({placeholders})"
+                self._db, f"INSERT INTO {table_name} VALUES ({placeholders_sql})"
             )
         row_batch.rows += [(record_id, *child_row) for child_row in child_rows]
 
@@ -172,8 +176,8 @@ class ChildRows:
 def _format_record_insert(source_name: str, includes_column_values: bool) -> str:
     computed_columns = list_computed_columns(source_name) if includes_column_values else ()
     column_names = ("id", "record", "loader", *computed_columns)
-    placeholders = ", ".join("?" * len(column_names))
-    return f"INSERT INTO {source_name} ({', '.join(column_names)}) VALUES ({placeholders})"
+    placeholders_sql = ", ".join("?" * len(column_names))
+    return f"INSERT INTO {source_name} ({', '.join(column_names)}) VALUES ({placeholders_sql})"
 
 
 def iterate_blocks(items: Iterable[T]) -> Iterator[Sequence[T]]:

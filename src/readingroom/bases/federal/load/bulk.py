@@ -47,11 +47,11 @@ class ReadListing(Protocol):
 class Hosts:
     """The publishers' addresses, without a slash at the end."""
 
-    govinfo: str
-    federal_register: str
-    legislators: str
-    house_clerk: str
-    senate: str
+    govinfo_url: str
+    federal_register_url: str
+    legislators_url: str
+    house_clerk_url: str
+    senate_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def list_register_files(request: SyncRequest) -> Iterator[RemoteFile]:
                 ("per_page", "1000"),
             ]
             query_parameters += [("fields[]", field_name) for field_name in _REGISTER_API_FIELDS]
-            host_url = request.hosts.federal_register
+            host_url = request.hosts.federal_register_url
             yield RemoteFile(
                 f"{host_url}/api/v1/documents.json?{urlencode(query_parameters)}",
                 f"register/{day}.json",
@@ -118,7 +118,7 @@ def make_people_file_lister(*file_names: str) -> Callable[[SyncRequest], Iterato
     def list_people_files(request: SyncRequest) -> Iterator[RemoteFile]:
         for file_name in file_names:
             yield RemoteFile(
-                f"{request.hosts.legislators}/{file_name}", f"congress-legislators/{file_name}"
+                f"{request.hosts.legislators_url}/{file_name}", f"congress-legislators/{file_name}"
             )
 
     return list_people_files
@@ -154,14 +154,14 @@ FILE_LISTERS_BY_SOURCE: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile
 
 
 def _make_bulk_file(request: SyncRequest, bulk_path: str) -> RemoteFile:
-    return RemoteFile(f"{request.hosts.govinfo}/bulkdata/{bulk_path}", bulk_path)
+    return RemoteFile(f"{request.hosts.govinfo_url}/bulkdata/{bulk_path}", bulk_path)
 
 
 def _list_folder_files(
     request: SyncRequest, listing_folder: str, file_name_pattern: re.Pattern[str]
 ) -> Iterator[RemoteFile]:
     """The files of a folder, by its listing; a folder with nothing in it is not there."""
-    listing_url = f"{request.hosts.govinfo}/bulkdata/json/{listing_folder}"
+    listing_url = f"{request.hosts.govinfo_url}/bulkdata/json/{listing_folder}"
     try:
         folder_listing = json.loads(request.read_listing(listing_url, "application/json"))
     except RemoteFileMissing:
@@ -190,7 +190,7 @@ def _list_house_vote_files(
     request: SyncRequest, year: int, first_day: date
 ) -> Iterator[RemoteFile]:
     """The clerk lists a hundred votes a page, `ROLL_000.asp` and on; the index has a few only."""
-    root_url = f"{request.hosts.house_clerk}/evs/{year}"
+    root_url = f"{request.hosts.house_clerk_url}/evs/{year}"
     # A bound for a host that answers every page; no year has had half as many votes.
     for first_roll_number in range(0, 3000, 100):
         try:
@@ -214,7 +214,7 @@ def _list_senate_vote_files(
 ) -> Iterator[RemoteFile]:
     # A session lasts a year, the first of a Congress an odd one; June is in the middle of either.
     congress, session_number = get_congress_on(f"{year}-06-01"), 2 - year % 2
-    root_url = f"{request.hosts.senate}/legislative/LIS"
+    root_url = f"{request.hosts.senate_url}/legislative/LIS"
     try:
         vote_menu_element = parse_xml(
             request.read_listing(

@@ -116,13 +116,19 @@ def _rank_passages_alike(first_db: Any, second_db: Any, query_text: str) -> bool
 
     Those that rank alike may be in any order, and so may what each engine adds up to a rank.
     """
-    first_ranks, second_ranks = (
+    first_ranks_by_chunk_number, second_ranks_by_chunk_number = (
         dict(find_passages(db, query_text, "", ())) for db in (first_db, second_db)
     )
-    return first_ranks.keys() == second_ranks.keys() and all(
-        math.isclose(first_ranks[chunk_number], second_ranks[chunk_number], rel_tol=1e-6)
-        for ranks in (first_ranks, second_ranks)
-        for chunk_number in heapq.nsmallest(_SAMPLED_HIT_COUNT, ranks, key=ranks.__getitem__)
+    return first_ranks_by_chunk_number.keys() == second_ranks_by_chunk_number.keys() and all(
+        math.isclose(
+            first_ranks_by_chunk_number[chunk_number],
+            second_ranks_by_chunk_number[chunk_number],
+            rel_tol=1e-6,
+        )
+        for ranks_by_chunk_number in (first_ranks_by_chunk_number, second_ranks_by_chunk_number)
+        for chunk_number in heapq.nsmallest(
+            _SAMPLED_HIT_COUNT, ranks_by_chunk_number, key=ranks_by_chunk_number.__getitem__
+        )
     )
 
 
@@ -175,8 +181,8 @@ def _list_sources_in_copy_order() -> list[Any]:
 
 def _copy_table(original_db: Any, copy_db: Any, table_name: str) -> int:
     column_names = _list_stored_columns(copy_db, table_name)
-    placeholders = ", ".join("?" * len(column_names))
-    insert_sql = f"INSERT INTO {table_name} ({', '.join(column_names)}) VALUES ({placeholders})"
+    placeholders_sql = ", ".join("?" * len(column_names))
+    insert_sql = f"INSERT INTO {table_name} ({', '.join(column_names)}) VALUES ({placeholders_sql})"
     row_count = 0
     db_cursor = original_db.execute(f"SELECT {', '.join(column_names)} FROM {table_name}")
     while batch_rows := db_cursor.fetchmany(_ROWS_PER_BATCH):

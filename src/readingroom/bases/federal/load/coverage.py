@@ -78,11 +78,11 @@ def store_sync_date(
     coverage_row = db.execute(
         "SELECT complete_from, complete_up_to FROM coverage WHERE source = ?", (record_source.name,)
     ).fetchone()
-    first_day = since_day.isoformat() if since_day else None
+    first_day_text = since_day.isoformat() if since_day else None
     known_up_to = coverage_row["complete_up_to"] if coverage_row else None
-    if first_day and known_up_to and known_up_to >= first_day:
-        first_day = coverage_row["complete_from"]
-    _store_complete_dates(db, record_source, first_day, sync_day.isoformat(), "sync")
+    if first_day_text and known_up_to and known_up_to >= first_day_text:
+        first_day_text = coverage_row["complete_from"]
+    _store_complete_dates(db, record_source, first_day_text, sync_day.isoformat(), "sync")
     db.execute(
         "UPDATE progress SET loaded_up_to = ? WHERE source = ?",
         (sync_day.isoformat(), record_source.name),

@@ -260,13 +260,13 @@ class _LoadRun:
 
     def _load_file(self, pending_file: PendingFile, read_contents: ContentsReader) -> None:
         try:
-            file_outcome = self._read_or_log_failure(pending_file, read_contents)
+            outcome_name = self._read_or_log_failure(pending_file, read_contents)
         except EarlierStepRefused:
             self._writer.wait_and_report_undone()
             self._queue_files_again(pending_file)
             return
-        if file_outcome != "failed":
-            self._count_outcome(pending_file, file_outcome, 1)
+        if outcome_name != "failed":
+            self._count_outcome(pending_file, outcome_name, 1)
 
     def _read_or_log_failure(self, pending_file: PendingFile, read_contents: ContentsReader) -> str:
         try:
@@ -356,13 +356,13 @@ class _LoadRun:
         self.summary.changed -= write_result.changed_count
         self._uncount_outcome(pending_file, "loaded")
 
-    def _uncount_outcome(self, pending_file: PendingFile, file_outcome: str) -> None:
-        self._count_outcome(pending_file, file_outcome, -1)
+    def _uncount_outcome(self, pending_file: PendingFile, outcome_name: str) -> None:
+        self._count_outcome(pending_file, outcome_name, -1)
         self._undone_files.append(pending_file)
 
-    def _count_outcome(self, pending_file: PendingFile, file_outcome: str, delta: int) -> None:
-        setattr(self.summary, file_outcome, getattr(self.summary, file_outcome) + delta)
-        if pending_file.loader and file_outcome in ("loaded", "unchanged"):
+    def _count_outcome(self, pending_file: PendingFile, outcome_name: str, delta: int) -> None:
+        setattr(self.summary, outcome_name, getattr(self.summary, outcome_name) + delta)
+        if pending_file.loader and outcome_name in ("loaded", "unchanged"):
             self.summary.by_loader[pending_file.loader.format_id.partition("/")[0]] += delta
             self.summary.by_loader += Counter()  # without a loader that has none left
 

@@ -64,7 +64,7 @@ class SearchIndex:
             *(self._document_batch, self._facet_batch, self._new_facet_batch),
             *(self._chunk_batch, self._passage_batch),
         )
-        self._waiting_document_row_ids: dict[str, int] = {}
+        self._waiting_row_ids_by_document_id: dict[str, int] = {}
         """The documents that wait to be inserted: the number of each by the id of its record."""
         self.last_numbers = LastNumbers()
         """Set back by a rollback."""
@@ -97,22 +97,22 @@ class SearchIndex:
             )
             self._db.run_in_background(partial(write_passage_words, self._db))
             self.last_numbers.indexed_chunk_number = self.last_numbers.chunk_number
-        self._waiting_document_row_ids.clear()
+        self._waiting_row_ids_by_document_id.clear()
         return row_count
 
     def discard_rows(self) -> None:
         """Drop the rows that wait: the transaction is rolled back."""
         for row_batch in self._batches:
             row_batch.rows.clear()
-        self._waiting_document_row_ids.clear()
+        self._waiting_row_ids_by_document_id.clear()
 
     def _ensure_document_row_id(self, record: AnyRecord) -> int:
         """Return the document number of a record, created when it has none."""
         return self._find_document_row_id(record) or self._add_document(record)
 
     def _find_document_row_id(self, record: AnyRecord) -> int | None:
-        if record.id in self._waiting_document_row_ids:
-            return self._waiting_document_row_ids[record.id]
+        if record.id in self._waiting_row_ids_by_document_id:
+            return self._waiting_row_ids_by_document_id[record.id]
         document_row = self._db.execute(
             "SELECT doc FROM documents WHERE id = ?", (record.id,)
         ).fetchone()
@@ -123,7 +123,7 @@ class SearchIndex:
         self._document_batch.rows.append(
             (document_row_id, record.id, record.source, record.published_at)
         )
-        self._waiting_document_row_ids[record.id] = document_row_id
+        self._waiting_row_ids_by_document_id[record.id] = document_row_id
         return document_row_id
 
     def put_search_head(
@@ -140,7 +140,9 @@ class SearchIndex:
             self._reset_date_and_facets(existing_document_row_id, record)
         document_row_id = existing_document_row_id or self._add_document(record)
         self._put_facets(
-            parsed_record.facets, document_row_id, is_new_document=existing_document_row_id is None
+            parsed_record.values_by_facet,
+            document_row_id,
+            is_new_document=existing_document_row_id is None,
         )
         # Title and action stand in the first passage only: in each, they would count several times.
         first_span, *other_spans = split_into_spans(searchable_fields.abstract) or [Span(0, 0)]
@@ -166,9 +168,13 @@ class SearchIndex:
         )
 
     def _put_facets(
-        self, facets: Mapping[str, Sequence[str]], document_row_id: int, *, is_new_document: bool
+        self,
+        values_by_facet: Mapping[str, Sequence[str]],
+        document_row_id: int,
+        *,
+        is_new_document: bool,
     ) -> None:
-        for facet_name, facet_values in facets.items():
+        for facet_name, facet_values in values_by_facet.items():
             # Of several, some may be equal to a database that ignores the case of letters.
             is_surely_new = is_new_document and len(facet_values) == 1
             row_batch = self._new_facet_batch if is_surely_new else self._facet_batch
@@ -185,12 +191,12 @@ class SearchIndex:
         facet_rows = self._db.execute(
             "SELECT field, value FROM facets JOIN documents USING (doc) WHERE id = ?", (record.id,)
         ).fetchall()
-        all_facets = {
+        all_values_by_facet = {
             facet_name: list(facet_values)
-            for facet_name, facet_values in parsed_record.facets.items()
+            for facet_name, facet_values in parsed_record.values_by_facet.items()
         }
         for facet_row in facet_rows:
-            all_facets.setdefault(facet_row["field"], []).append(facet_row["value"])
+            all_values_by_facet.setdefault(facet_row["field"], []).append(facet_row["value"])
         assert parsed_record.searchable_fields is not None
         title_lines = dict.fromkeys(
             (*parsed_record.searchable_fields.title.split("\n"), *other_titles)
@@ -200,7 +206,10 @@ class SearchIndex:
             "SELECT doc FROM documents WHERE id = ?", (record.id,)
         ).fetchone()
         self.put_search_head(
-            record, searchable_fields, replace(parsed_record, facets=all_facets), document_row
+            record,
+            searchable_fields,
+            replace(parsed_record, values_by_facet=all_values_by_facet),
+            document_row,
         )
         self._db.execute(
             "UPDATE documents SET published_at = ? WHERE id = ?", (published_at, record.id)
@@ -252,10 +261,10 @@ class SearchIndex:
             self._add_chunks(document_row_id, part_name, enumerate(passages))
             return
         new_passage_by_ordinal = {
-            ordinal: passage
-            for ordinal, passage in enumerate(passages)
+            ordinal: passage_row
+            for ordinal, passage_row in enumerate(passages)
             if ordinal not in existing_row_by_ordinal
-            or tuple(existing_row_by_ordinal[ordinal])[2:] != passage
+            or tuple(existing_row_by_ordinal[ordinal])[2:] != passage_row
         }
         unchanged_ordinals = range(len(passages)) - new_passage_by_ordinal.keys()
         self._drop_chunks(
@@ -282,12 +291,12 @@ class SearchIndex:
         ordinals_and_passages: Iterable[tuple[int, PassageRow]],
     ) -> None:
         """Add passages, each with its ordinal."""
-        for passage_ordinal, passage in ordinals_and_passages:
+        for passage_ordinal, passage_row in ordinals_and_passages:
             self.last_numbers.chunk_number = chunk_number = self.last_numbers.chunk_number + 1
             self._chunk_batch.rows.append(
                 (chunk_number, document_row_id, part_name, passage_ordinal)
             )
-            self._passage_batch.rows.append((chunk_number, *passage))
+            self._passage_batch.rows.append((chunk_number, *passage_row))
 
     def _read_newest_chunk_number(self) -> int:
         # Not max(chunk): an index in memory may still have the number of a deleted chunk.
@@ -307,13 +316,13 @@ class SearchIndex:
         self.last_numbers.indexed_chunk_number = self.last_numbers.chunk_number
 
     def put_text_version(
-        self, record: AnyRecord, record_text: RecordText, format_id: str, stored_row: Row | None
+        self, record: AnyRecord, text_version: RecordText, format_id: str, stored_row: Row | None
     ) -> bool:
         hash_and_loader_by_part = (
             self._read_stored_texts(record.id) if stored_row is not None else {}
         )
         # A loader's name has its version: a newer one may read the same bytes in another way.
-        if hash_and_loader_by_part.get(record_text.part) == (record_text.raw_sha256, format_id):
+        if hash_and_loader_by_part.get(text_version.part) == (text_version.raw_sha256, format_id):
             return False
         self._db.insert_in_background(
             """INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -322,15 +331,15 @@ class SearchIndex:
                    raw_sha256 = excluded.raw_sha256, loader = excluded.loader,
                    body = excluded.body""",
             [
-                (record.id, record_text.part, record_text.stage, record_text.dated,
-                 record_text.title, record_text.url, record_text.raw_sha256, format_id,
-                 record_text.body)
+                (record.id, text_version.part, text_version.stage, text_version.dated,
+                 text_version.title, text_version.url, text_version.raw_sha256, format_id,
+                 text_version.body)
             ],
         )  # fmt: skip
-        is_only_text = hash_and_loader_by_part.keys() <= {record_text.part}
+        is_only_text = hash_and_loader_by_part.keys() <= {text_version.part}
         self._index_text(
             self._ensure_document_row_id(record),
-            record_text.body if is_only_text else self._read_newest_text(record.id),
+            text_version.body if is_only_text else self._read_newest_text(record.id),
             stored_row,
         )
         return True
@@ -383,17 +392,25 @@ def cut_searched_values(parsed_record: ParsedRecord) -> tuple[ParsedRecord, list
         check_id_length(link.id, record.id, "the id of a record that it names")
     if parsed_record.text:
         check_id_length(parsed_record.text.part, record.id, "the name of its text")
-    searchable_fields, facets = parsed_record.searchable_fields, parsed_record.facets
+    searchable_fields, values_by_facet = (
+        parsed_record.searchable_fields,
+        parsed_record.values_by_facet,
+    )
     if (
         searchable_fields
         and max(len(searchable_fields.title), len(searchable_fields.action)) > MAX_SEARCHED_CHARS
     ):
         searchable_fields = _cut_head(record.id, searchable_fields, cut_notes)
     # Letters are counted first, in passing: hardly any record has a value as long as that.
-    if 4 * max(map(len, chain.from_iterable(facets.values())), default=0) > MAX_FACET_BYTES:
-        facets = _cut_facets(record.id, facets, cut_notes)
+    if (
+        4 * max(map(len, chain.from_iterable(values_by_facet.values())), default=0)
+        > MAX_FACET_BYTES
+    ):
+        values_by_facet = _cut_facets(record.id, values_by_facet, cut_notes)
     if cut_notes:
-        parsed_record = replace(parsed_record, searchable_fields=searchable_fields, facets=facets)
+        parsed_record = replace(
+            parsed_record, searchable_fields=searchable_fields, values_by_facet=values_by_facet
+        )
     return parsed_record, cut_notes
 
 
@@ -417,15 +434,17 @@ def _cut_head(
 
 
 def _cut_facets(
-    record_id: str, facets: Mapping[str, Sequence[str]], cut_notes: list[str]
+    record_id: str, values_by_facet: Mapping[str, Sequence[str]], cut_notes: list[str]
 ) -> dict[str, Sequence[str]]:
-    searched_facets: dict[str, Sequence[str]] = {}
-    for facet_name, facet_values in facets.items():
-        searched_facets[facet_name] = [cut_facet_value(facet_value) for facet_value in facet_values]
+    searched_values_by_facet: dict[str, Sequence[str]] = {}
+    for facet_name, facet_values in values_by_facet.items():
+        searched_values_by_facet[facet_name] = [
+            cut_facet_value(facet_value) for facet_value in facet_values
+        ]
         longest_value = max(facet_values, key=len, default="")
-        if searched_facets[facet_name] != list(facet_values):
+        if searched_values_by_facet[facet_name] != list(facet_values):
             cut_notes.append(
                 f"{record_id}: its {facet_name} has a value of {len(longest_value):,} characters; "
                 f"it is stored whole and filtered by its first {MAX_FACET_BYTES:,} bytes"
             )
-    return searched_facets
+    return searched_values_by_facet

@@ -11,17 +11,17 @@ MemberFields = dict[str, Any]
 
 def fill_in_sponsors(db: Database) -> None:
     """Fill in who sponsored such bills, from the members that are loaded by now."""
-    member_cache: dict[str, MemberFields | None] = {}
+    member_fields_by_id: dict[str, MemberFields | None] = {}
     # Only these have no outcome, unless their law is loaded; an index has that column.
     bills_without_party = db.execute(
         "SELECT id FROM bills WHERE party IS NULL AND (outcome IS NULL OR outcome = 'law')"
     ).fetchall()
     for bill_row in bills_without_party:
-        _name_sponsors_of_bill(db, bill_row["id"], member_cache)
+        _name_sponsors_of_bill(db, bill_row["id"], member_fields_by_id)
 
 
 def _name_sponsors_of_bill(
-    db: Database, bill_id: str, member_cache: dict[str, MemberFields | None]
+    db: Database, bill_id: str, member_fields_by_id: dict[str, MemberFields | None]
 ) -> None:
     (record_json,) = db.execute("SELECT record FROM bills WHERE id = ?", (bill_id,)).fetchone()
     bill_fields = from_json(record_json)
@@ -29,7 +29,7 @@ def _name_sponsors_of_bill(
         return
     introduced_on = bill_fields.get("introduced_at") or bill_fields.get("published_at") or ""
     named_sponsors = [
-        _name_person(db, person_fields, introduced_on, member_cache)
+        _name_person(db, person_fields, introduced_on, member_fields_by_id)
         for person_fields in bill_fields.get("sponsors") or ()
     ]
     if named_sponsors and named_sponsors != bill_fields["sponsors"]:
@@ -42,14 +42,14 @@ def _name_sponsors_of_bill(
         "SELECT ordinal, record FROM bill_cosponsors WHERE bill_id = ?", (bill_id,)
     ).fetchall():
         cosponsor_fields = from_json(cosponsor_row["record"])
-        named_person = _name_person(db, cosponsor_fields, introduced_on, member_cache)
-        if named_person != cosponsor_fields:
+        named_person_fields = _name_person(db, cosponsor_fields, introduced_on, member_fields_by_id)
+        if named_person_fields != cosponsor_fields:
             db.execute(
                 """UPDATE bill_cosponsors SET bioguide_id = ?, record = ?
                    WHERE bill_id = ? AND ordinal = ?""",
                 (
-                    named_person["bioguide_id"],
-                    to_json(named_person).decode(),
+                    named_person_fields["bioguide_id"],
+                    to_json(named_person_fields).decode(),
                     bill_id,
                     cosponsor_row["ordinal"],
                 ),
@@ -60,15 +60,15 @@ def _name_person(
     db: Database,
     person_fields: dict[str, Any],
     introduced_on: str,
-    member_cache: dict[str, MemberFields | None],
+    member_fields_by_id: dict[str, MemberFields | None],
 ) -> dict[str, Any]:
     """Return a person with the name, party and state of the member on that day, if loaded."""
     person_id = person_fields.get("bioguide_id") or person_fields.get("lis_id")
     if not person_id or person_fields.get("party"):
         return person_fields
-    if person_id not in member_cache:
-        member_cache[person_id] = _find_member_fields(db, person_id)
-    member_fields = member_cache[person_id]
+    if person_id not in member_fields_by_id:
+        member_fields_by_id[person_id] = _find_member_fields(db, person_id)
+    member_fields = member_fields_by_id[person_id]
     if member_fields is None:
         return person_fields
     terms_on_day = [

@@ -86,7 +86,7 @@ class Writer(StepWriter):
         file_path: str,
         sha256: str,
         format_id: str | None,
-        file_outcome: str,
+        outcome_name: str,
         write_result: WriteResult,
         error_message: str | None = None,
     ) -> None:
@@ -101,7 +101,7 @@ class Writer(StepWriter):
                     file_path,
                     sha256,
                     format_id,
-                    file_outcome,
+                    outcome_name,
                     *result_counts,
                     error_message,
                 )
@@ -338,15 +338,15 @@ class Writer(StepWriter):
                 self._advance_date(record, stored_row)
             return False
         record_json = dump_record_json(record)
-        loader_and_revision = revisions.format_loader_and_revision(parsed_record, format_id)
+        loader_and_revision_text = revisions.format_loader_and_revision(parsed_record, format_id)
         if stored_row is None:
-            self._record_rows.add_record(record, record_json, loader_and_revision)
+            self._record_rows.add_record(record, record_json, loader_and_revision_text)
         else:
             self._db.execute(
                 f"""UPDATE {record.source} SET record = ?, loader = ?, status = 'active',
                         tombstone_at = NULL, tombstone_reason = NULL, successor_id = NULL
                     WHERE id = ?""",
-                (record_json, loader_and_revision, record.id),
+                (record_json, loader_and_revision_text, record.id),
             )
         if not parsed_record.is_partial:
             self._put_children(parsed_record, stored_row)
@@ -386,7 +386,7 @@ class Writer(StepWriter):
         )
         self._record_rows.write_rows()  # its rows refer to people that the file names
         self._child_rows.write_rows()
-        for child_table_name, child_rows in parsed_record.children.items():
+        for child_table_name, child_rows in parsed_record.child_rows_by_table.items():
             parent_column = PARENT_COLUMN_BY_CHILD_TABLE[child_table_name]
             (stored_child_count,) = self._db.execute(
                 f"SELECT count(*) FROM {child_table_name} WHERE {parent_column} = ?",
@@ -417,12 +417,12 @@ class Writer(StepWriter):
     def _put_children(self, parsed_record: ParsedRecord, stored_row: Row | None) -> None:
         record_id = parsed_record.record.id
         if stored_row is None:
-            for child_table_name, child_rows in parsed_record.children.items():
+            for child_table_name, child_rows in parsed_record.child_rows_by_table.items():
                 self._child_rows.add_rows(child_table_name, record_id, child_rows)
             return
-        if parsed_record.children:
+        if parsed_record.child_rows_by_table:
             self._record_rows.write_rows()  # rows refer to people that the file names
-        for child_table_name, child_rows in parsed_record.children.items():
+        for child_table_name, child_rows in parsed_record.child_rows_by_table.items():
             self._child_rows.replace_rows(child_table_name, record_id, child_rows)
 
     def _withdraw_older_filings(self, record: AnyRecord) -> None:
@@ -457,11 +457,11 @@ class Writer(StepWriter):
     ) -> None:
         """Replace the links that this loader stored for the record."""
         record_id = parsed_record.record.id
-        link_writer = revisions.format_link_writer(parsed_record, format_id)
+        link_writer_name = revisions.format_link_writer(parsed_record, format_id)
         if stored_row is not None:
             self._write_links()
             self._db.execute(
-                "DELETE FROM links WHERE from_id = ? AND loader = ?", (record_id, link_writer)
+                "DELETE FROM links WHERE from_id = ? AND loader = ?", (record_id, link_writer_name)
             )
         # No loader has links of a record that is not stored.
         link_batch = self._new_link_batch if stored_row is None else self._link_batch
@@ -469,6 +469,6 @@ class Writer(StepWriter):
         for link in parsed_record.links:
             evidence_by_link.setdefault((link.kind, link.id), link.evidence)
         link_batch.rows += [
-            (record_id, *link_kind_and_id, link_writer, evidence_text)
+            (record_id, *link_kind_and_id, link_writer_name, evidence_text)
             for link_kind_and_id, evidence_text in evidence_by_link.items()
         ]

@@ -145,15 +145,15 @@ class _AgencySpellings:
 
     document_count_by_name: dict[str, int] = field(default_factory=dict)
     document_count_by_slug: dict[str, int] = field(default_factory=dict)
-    newest_day: str = ""
+    newest_day_text: str = ""
 
-    def add(self, spelling: str, document_count: int, newest_day: str | None) -> None:
+    def add(self, spelling: str, document_count: int, newest_day_text: str | None) -> None:
         is_slug = " " not in spelling and spelling == spelling.lower()
         document_count_by_spelling = (
             self.document_count_by_slug if is_slug else self.document_count_by_name
         )
         document_count_by_spelling[spelling] = document_count
-        self.newest_day = max(self.newest_day, newest_day or "")
+        self.newest_day_text = max(self.newest_day_text, newest_day_text or "")
 
     @property
     def names(self) -> list[str]:
@@ -252,6 +252,6 @@ def _build_agency(
             org=_PUBLISHER,
             cite=f"Agency: {agency_name}",
             published_at=None,
-            as_of=agency_spellings.newest_day or None,
+            as_of=agency_spellings.newest_day_text or None,
         ),
     )

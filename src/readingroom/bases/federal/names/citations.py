@@ -118,7 +118,7 @@ def _read_register_ids(
 
 
 def _read_congressional_record_ids(
-    db: Database, published_year: int, page_number: str
+    db: Database, published_year: int, page_number_text: str
 ) -> list[str]:
     """Return the items that begin on a page; if none does, those that go on over it."""
     proceeding_rows = db.execute(
@@ -132,21 +132,23 @@ def _read_congressional_record_ids(
         for proceeding_row in proceeding_rows
     ]
     ids_beginning_on_page = [
-        record_id for record_id, first_page, _ in ids_with_pages if first_page == page_number
+        record_id
+        for record_id, first_page_text, _ in ids_with_pages
+        if first_page_text == page_number_text
     ]
-    bare_page_number = int(page_number[1:])
+    bare_page_number = int(page_number_text[1:])
     ids_covering_page = [
         record_id
-        for record_id, first_page, last_page in ids_with_pages
-        if first_page[:1] == page_number[0]
-        and int(first_page[1:] or 0) <= bare_page_number <= int(last_page[1:] or 0)
+        for record_id, first_page_text, last_page_text in ids_with_pages
+        if first_page_text[:1] == page_number_text[0]
+        and int(first_page_text[1:] or 0) <= bare_page_number <= int(last_page_text[1:] or 0)
     ]
     return (ids_beginning_on_page or ids_covering_page)[:_MAX_CANDIDATES]
 
 
 def _split_page_range(page_range: str | None) -> tuple[str, str]:
-    first_page, _, last_page = (page_range or "").partition("-")
-    return first_page, last_page or first_page
+    first_page_text, _, last_page_text = (page_range or "").partition("-")
+    return first_page_text, last_page_text or first_page_text
 
 
 def _find_only_candidate(
@@ -157,7 +159,7 @@ def _find_only_candidate(
     raise UnrecognizedId(
         f"{page_citation} may be several: {_describe_records(db, candidate_ids)}; "
         "fetch one of these ids",
-        candidates=[candidate_id.id for candidate_id in candidate_ids],
+        candidates=[candidate_federal_id.id for candidate_federal_id in candidate_ids],
     )
 
 

@@ -72,16 +72,20 @@ def get_context_fields(source_name: str) -> ContextFields:
     return _CONTEXT_FIELDS_BY_SOURCE.get(source_name, _NO_CONTEXT_FIELDS)
 
 
-def get_extra_initials(record: Mapping[str, Any]) -> str:
+def get_extra_initials(record_fields: Mapping[str, Any]) -> str:
     """Return letters that an acronym may have besides a name's: `committee` and its chamber."""
-    return f"c{(record.get('chamber') or ' ')[0]}" if record.get("source") == "committees" else ""
+    return (
+        f"c{(record_fields.get('chamber') or ' ')[0]}"
+        if record_fields.get("source") == "committees"
+        else ""
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
     """A record that another one belongs to, and how similar its name is to the query."""
 
-    record: Mapping[str, Any]
+    record_fields: Mapping[str, Any]
     similarity: Similarity
 
 
@@ -94,13 +98,13 @@ class NameContext:
         self._query_words = query_words
         self._parents_by_id: dict[str, Parent | None] = {}
 
-    def find_parents(self, record: Mapping[str, Any]) -> list[Parent]:
+    def find_parents(self, record_fields: Mapping[str, Any]) -> list[Parent]:
         """Return the records that this one belongs to, as far as they are loaded."""
         registry_name_by_field = self._context_fields.registry_name_by_parent_field
         parents_or_none = (
             self._find_parent(registry_name, parent_id)
             for field_name, registry_name in registry_name_by_field.items()
-            for parent_id in _list_field_values(record.get(field_name))
+            for parent_id in _list_field_values(record_fields.get(field_name))
         )
         return [parent for parent in parents_or_none if parent]
 
@@ -119,39 +123,44 @@ class NameContext:
         ).fetchall()
         if parent_row is None or not name_rows:
             return None
-        parent_record = from_json(parent_row["record"])
+        parent_fields = from_json(parent_row["record"])
         similarities = (
-            self._compare_query_with_name(tuple(name_row["folded"].split()), parent_record)
+            self._compare_query_with_name(tuple(name_row["folded"].split()), parent_fields)
             for name_row in name_rows
         )
-        return Parent(parent_record, max(similarities, key=_make_similarity_sort_key))
+        return Parent(parent_fields, max(similarities, key=_make_similarity_sort_key))
 
     def _compare_query_with_name(
-        self, name_words: tuple[str, ...], record: Mapping[str, Any]
+        self, name_words: tuple[str, ...], record_fields: Mapping[str, Any]
     ) -> Similarity:
         """Compare the query with a name; a word of the query may also be the name's initials."""
         similarity = compare_words(self._query_words, name_words)
         word_matches = list(similarity.word_matches)
-        for word_index, query_word in enumerate(self._query_words):
-            if word_matches[word_index] is None and 3 <= len(query_word) <= 6:
-                initials_score = score_initials(query_word, name_words, get_extra_initials(record))
+        for word_index, query_word_text in enumerate(self._query_words):
+            if word_matches[word_index] is None and 3 <= len(query_word_text) <= 6:
+                initials_score = score_initials(
+                    query_word_text, name_words, get_extra_initials(record_fields)
+                )
                 initials_word_match = WordMatch(
-                    query_word, " ".join(name_words), initials_score, "stands for"
+                    query_word_text, " ".join(name_words), initials_score, "stands for"
                 )
                 word_matches[word_index] = initials_word_match if initials_score else None
         return Similarity(tuple(word_matches), similarity.coverage)
 
     def match_query_words(
-        self, name_words: tuple[str, ...], record: Mapping[str, Any], parents: Iterable[Parent]
+        self,
+        name_words: tuple[str, ...],
+        record_fields: Mapping[str, Any],
+        parents: Iterable[Parent],
     ) -> list[WordMatch | None]:
         """Return, for each word of the query, its best match in the context of a record.
 
         A word may be the initials of a committee whose name other words have: `Intel (HPSCI)`.
         """
-        field_words = tuple(islice(self._iterate_field_words(record), _MAX_FIELD_WORDS))
+        field_words = tuple(islice(self._iterate_field_words(record_fields), _MAX_FIELD_WORDS))
         similarities = [parent.similarity for parent in parents]
-        if record.get("source") == "committees":
-            similarities.append(self._compare_query_with_name(name_words, record))
+        if record_fields.get("source") == "committees":
+            similarities.append(self._compare_query_with_name(name_words, record_fields))
         return [
             _choose_best_match(
                 [
@@ -161,15 +170,15 @@ class NameContext:
                         )
                         for parent_similarity in similarities
                     ),
-                    _match_among_field_words(query_word, field_words),
+                    _match_among_field_words(query_word_text, field_words),
                 ]
             )
-            for word_index, query_word in enumerate(self._query_words)
+            for word_index, query_word_text in enumerate(self._query_words)
         ]
 
-    def _iterate_field_words(self, record: Mapping[str, Any]) -> Iterator[str]:
+    def _iterate_field_words(self, record_fields: Mapping[str, Any]) -> Iterator[str]:
         for field_name in self._context_fields.text_field_names:
-            for field_text in _iterate_field_texts(record.get(field_name)):
+            for field_text in _iterate_field_texts(record_fields.get(field_name)):
                 yield from fold.fold_all_words(field_text)
 
 
@@ -194,21 +203,25 @@ def _iterate_field_texts(field_value: Any) -> Iterator[str]:
         yield str(field_value)
 
 
-def _match_among_field_words(query_word: str, field_words: tuple[str, ...]) -> WordMatch | None:
+def _match_among_field_words(
+    query_word_text: str, field_words: tuple[str, ...]
+) -> WordMatch | None:
     """Return the best match of a word among those of the fields, where initials do not count."""
-    if not query_word:
+    if not query_word_text:
         return None
-    if query_word in field_words:
-        return WordMatch(query_word, query_word, _FIELD_SCORE_FACTOR, "stands beside")
-    if len(query_word) < 3:
+    if query_word_text in field_words:
+        return WordMatch(query_word_text, query_word_text, _FIELD_SCORE_FACTOR, "stands beside")
+    if len(query_word_text) < 3:
         return None
-    if initials_range := find_initials(query_word, field_words):
-        spelled_out_words = " ".join(field_words[initials_range.start : initials_range.stop])
+    if initials_range := find_initials(query_word_text, field_words):
+        spelled_out_text = " ".join(field_words[initials_range.start : initials_range.stop])
         return _scale_likely_match(
-            WordMatch(query_word, spelled_out_words, 0.85, "stands for"), _FIELD_SCORE_FACTOR
+            WordMatch(query_word_text, spelled_out_text, 0.85, "stands for"), _FIELD_SCORE_FACTOR
         )
     word_matches = (
-        match_word(query_word, field_word) for field_word in set(field_words) if len(field_word) > 2
+        match_word(query_word_text, field_word)
+        for field_word in set(field_words)
+        if len(field_word) > 2
     )
     return _scale_likely_match(_choose_best_match(word_matches), _FIELD_SCORE_FACTOR)
 
@@ -217,7 +230,7 @@ def _scale_likely_match(word_match: WordMatch | None, score_factor: float) -> Wo
     if word_match is None or word_match.score < _MIN_WORD_SCORE:
         return None
     return WordMatch(
-        word_match.query_word,
+        word_match.query_word_text,
         word_match.name_word,
         word_match.score * score_factor,
         word_match.relation,

@@ -344,10 +344,10 @@ def _resolve_agency_values(db: Database, value_lookup: ValueLookup, written_name
         if sure_match is None:
             matching_values = _match_values(db, "agency", written_name, all_stored_values)
         else:
-            agency_record = sure_match.record
+            agency_fields = sure_match.record
             matching_values = match_agency_values(
-                [*agency_record["names"], *agency_record["abbreviations"]], all_stored_values
-            ) or (agency_record["slug"],)
+                [*agency_fields["names"], *agency_fields["abbreviations"]], all_stored_values
+            ) or (agency_fields["slug"],)
     # Names and slugs of agencies are both facets; lists and groups go by the slug.
     agency_slugs = tuple(stored_value for stored_value in matching_values if stored_value.islower())
     return _simplify_values(agency_slugs or matching_values)

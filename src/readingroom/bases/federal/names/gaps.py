@@ -83,12 +83,12 @@ def describe_search_gaps(
 
     Each field is given with the values of which a record must have one.
     """
-    source_placeholders = ", ".join("?" * len(source_names))
+    source_placeholders_sql = ", ".join("?" * len(source_names))
     for field_name, allowed_values in allowed_values_by_field.items():
         passing_row = db.execute(
             f"""SELECT 1 FROM facets f JOIN documents d ON d.doc = f.doc
                 WHERE f.field = ? AND f.value IN ({", ".join("?" * len(allowed_values))})
-                  AND d.source IN ({source_placeholders}) LIMIT 1""",
+                  AND d.source IN ({source_placeholders_sql}) LIMIT 1""",
             (field_name, *allowed_values, *source_names),
         ).fetchone()
         if passing_row is None:

@@ -53,9 +53,9 @@ def find_names_by_trigrams(
         (source.name, fold.pad_words(name_query.word_texts)),
     ).fetchall()
     if nearest_name_ids:
-        id_placeholders = ", ".join("?" * len(nearest_name_ids))
+        id_placeholders_sql = ", ".join("?" * len(nearest_name_ids))
         name_rows += db.execute(
-            f"SELECT name_row, folded FROM names WHERE name_row IN ({id_placeholders})",
+            f"SELECT name_row, folded FROM names WHERE name_row IN ({id_placeholders_sql})",
             nearest_name_ids,
         )
     return _index_words_by_name_id(sorted(name_rows, key=lambda name_row: name_row["name_row"]))

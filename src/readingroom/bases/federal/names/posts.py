@@ -113,13 +113,14 @@ def _find_senators_of_rank(
         (senator_row["id"], from_json(senator_row["record"])) for senator_row in senator_rows
     ]
     first_day_by_senator_id = {
-        senator_id: _determine_first_senate_day(senator) for senator_id, senator in ids_and_senators
+        senator_id: _determine_first_senate_day(senator_fields)
+        for senator_id, senator_fields in ids_and_senators
     }
     first_day_of_rank = (min if rank_word == "senior" else max)(
         first_day_by_senator_id.values(), default=""
     )
     is_rank_known = len(ids_and_senators) > 1 and len(set(first_day_by_senator_id.values())) > 1
-    for senator_id, senator in ids_and_senators:
+    for senator_id, senator_fields in ids_and_senators:
         if first_day_by_senator_id[senator_id] == first_day_of_rank:
             reason = f"in the Senate since {first_day_of_rank}, {rank_word} senator of {state_code}"
             if not is_rank_known:
@@ -127,22 +128,22 @@ def _find_senators_of_rank(
                     f"in the Senate since {first_day_of_rank}; "
                     f"the files do not say who is {rank_word}"
                 )
-            yield senator_id, 1.0 if is_rank_known else _UNSURE_HOLDER_SCORE, reason, senator
+            yield senator_id, 1.0 if is_rank_known else _UNSURE_HOLDER_SCORE, reason, senator_fields
 
 
-def _determine_first_senate_day(senator: Mapping[str, Any]) -> str:
+def _determine_first_senate_day(senator_fields: Mapping[str, Any]) -> str:
     """Return when an unbroken service in the Senate began."""
-    first_day = ""
-    for office_term in reversed(senator["terms"]):
+    first_day_text = ""
+    for office_term in reversed(senator_fields["terms"]):
         is_service_unbroken = (
-            not first_day
-            or (date.fromisoformat(first_day) - date.fromisoformat(office_term["end"])).days
+            not first_day_text
+            or (date.fromisoformat(first_day_text) - date.fromisoformat(office_term["end"])).days
             <= _MAX_DAYS_BETWEEN_TERMS
         )
         if office_term["chamber"] != "senate" or not is_service_unbroken:
             break
-        first_day = office_term["start"]
-    return first_day
+        first_day_text = office_term["start"]
+    return first_day_text
 
 
 def _find_members_at_large(
@@ -189,13 +190,14 @@ def _find_leaders(
            WHERE status = 'active' AND record ->> 'leadership' <> '[]'"""
     )
     for leader_row in leader_rows:
-        legislator = from_json(leader_row["record"])
-        for leadership_post in reversed(legislator["leadership"]):
-            if not _is_post_named(distinctive_words, leadership_post["title"], legislator):
+        legislator_fields = from_json(leader_row["record"])
+        for leadership_post in reversed(legislator_fields["leadership"]):
+            if not _is_post_named(distinctive_words, leadership_post["title"], legislator_fields):
                 continue
             first_day, last_day = leadership_post.get("start") or "", leadership_post.get("end")
             is_held_in_written_year = any(
-                first_day[:4] <= year <= (last_day or "9999")[:4] for year in written_years
+                first_day[:4] <= year_text <= (last_day or "9999")[:4]
+                for year_text in written_years
             )
             if written_years and not is_held_in_written_year:
                 continue
@@ -205,16 +207,16 @@ def _find_leaders(
                 else _UNSURE_HOLDER_SCORE
             )
             reason = f"{leadership_post['title']}, {first_day or '?'} to {last_day or 'now'}"
-            yield leader_row["id"], holder_score, reason, legislator
+            yield leader_row["id"], holder_score, reason, legislator_fields
             break
 
 
 def _is_post_named(
-    distinctive_words: frozenset[str], post_title: str, legislator: Mapping[str, Any]
+    distinctive_words: frozenset[str], post_title: str, legislator_fields: Mapping[str, Any]
 ) -> bool:
     """Return whether the words are a title, whose chamber or side may go without saying."""
     title_words = frozenset(fold.fold_name(post_title))
-    party_words = frozenset(_PARTY_WORDS_BY_LETTER.get(legislator.get("party") or "", ()))
+    party_words = frozenset(_PARTY_WORDS_BY_LETTER.get(legislator_fields.get("party") or "", ()))
     unwritten_words, unexplained_words = (
         title_words - distinctive_words,
         distinctive_words - title_words,

@@ -132,14 +132,16 @@ def _match_written_id(
                 "id LIKE ?",
                 f"{bill_type_and_number[0]}:%:{bill_type_and_number[1]}",
             )
-            for record_id, record in _read_records(
+            for record_id, record_fields in _read_records(
                 db, source, number_condition_and_value, sql_filter
             ):
-                yield EntityMatch(record_id, 0.95, [f"{record_id} has the number"], record)
+                yield EntityMatch(record_id, 0.95, [f"{record_id} has the number"], record_fields)
         return
     if parsed_id.source == source.name:
-        for record_id, record in _read_records(db, source, ("id = ?", parsed_id.id), sql_filter):
-            yield EntityMatch(record_id, 1.0, [f"{record_id} is its id"], record)
+        for record_id, record_fields in _read_records(
+            db, source, ("id = ?", parsed_id.id), sql_filter
+        ):
+            yield EntityMatch(record_id, 1.0, [f"{record_id} is its id"], record_fields)
 
 
 def _match_candidate_names(
@@ -151,42 +153,47 @@ def _match_candidate_names(
 ) -> Iterator[EntityMatch]:
     """The records that have the names of candidates."""
     name_context = NameContext(db, source.name, name_query.name_word_texts)
-    for record_id, (name_id, printed_name), record in _read_named_records(
+    for record_id, (name_id, printed_name), record_fields in _read_named_records(
         db, source, candidate_by_name_id, sql_filter
     ):
         yield from _match_record(
-            name_context, name_query, candidate_by_name_id[name_id], printed_name, record_id, record
+            name_context,
+            name_query,
+            candidate_by_name_id[name_id],
+            printed_name,
+            record_id,
+            record_fields,
         )
 
 
 def _match_record(
     name_context: NameContext,
     name_query: NameQuery,
-    candidate_name: CandidateName,
+    name_candidate: CandidateName,
     printed_name: str,
     record_id: str,
-    record: dict[str, Any],
+    record_fields: dict[str, Any],
 ) -> Iterator[EntityMatch]:
-    parent_records = (parent.record for parent in name_context.find_parents(record))
+    parent_records = (parent.record_fields for parent in name_context.find_parents(record_fields))
     committee_parents = [
-        parent_record for parent_record in parent_records if "parent_id" in parent_record
+        parent_fields for parent_fields in parent_records if "parent_id" in parent_fields
     ]
     if any(
-        is_of_other_chamber(name_query, candidate_name, chamber_record)
-        for chamber_record in (record, *committee_parents)
+        is_of_other_chamber(name_query, name_candidate, chamber_record)
+        for chamber_record in (record_fields, *committee_parents)
     ):
         return
     record_score, reasons = score_record(
-        name_context, name_query, candidate_name, printed_name, record
+        name_context, name_query, name_candidate, printed_name, record_fields
     )
-    if is_subcommittee(record) and not name_query.wants_subcommittee:
+    if is_subcommittee(record_fields) and not name_query.wants_subcommittee:
         record_score *= _SUBCOMMITTEE_FACTOR
-    if record.get("source") == "committees" and not record["current"]:
+    if record_fields.get("source") == "committees" and not record_fields["current"]:
         record_score *= _PAST_COMMITTEE_FACTOR
-    if record.get("stub") and len(candidate_name.name_words) == 1:
+    if record_fields.get("stub") and len(name_candidate.name_words) == 1:
         record_score *= _SURNAME_ONLY_FACTOR
     yield EntityMatch(
-        record_id, round(record_score, 4), reasons, record, len(candidate_name.name_words)
+        record_id, round(record_score, 4), reasons, record_fields, len(name_candidate.name_words)
     )
 
 
@@ -196,17 +203,22 @@ def _match_popular_names(
     """What everybody calls a record, though no official file does."""
     name_context = NameContext(db, source.name, name_query.name_word_texts)
     vocabulary = load_vocabulary()
-    former_names = vocabulary.former_names_by_registry.get(source.name, {})
-    popular_names = vocabulary.popular_names_by_registry.get(source.name, {})
-    for printed_name, named_record_id in (*popular_names.items(), *former_names.items()):
-        candidate_name = make_candidate_name(fold.fold_name(printed_name), name_query)
-        if candidate_name.best_possible_score < _SURE_SCORE:
+    ids_by_former_name = vocabulary.former_names_by_registry.get(source.name, {})
+    ids_by_popular_name = vocabulary.popular_names_by_registry.get(source.name, {})
+    for printed_name, named_record_id in (
+        *ids_by_popular_name.items(),
+        *ids_by_former_name.items(),
+    ):
+        name_candidate = make_candidate_name(fold.fold_name(printed_name), name_query)
+        if name_candidate.best_possible_score < _SURE_SCORE:
             continue
-        for record_id, record in _read_records(db, source, ("id = ?", named_record_id), sql_filter):
+        for record_id, record_fields in _read_records(
+            db, source, ("id = ?", named_record_id), sql_filter
+        ):
             for entity_match in _match_record(
-                name_context, name_query, candidate_name, printed_name, record_id, record
+                name_context, name_query, name_candidate, printed_name, record_id, record_fields
             ):
-                is_former_name = printed_name in former_names
+                is_former_name = printed_name in ids_by_former_name
                 yield (
                     rescale_match(entity_match, _FORMER_NAME_FACTOR)
                     if is_former_name
@@ -225,13 +237,13 @@ def _match_by_parents(
         source.name
     ).registry_name_by_parent_field.items():
         parent_ids = _find_likely_parent_ids(db, SOURCES_BY_NAME[registry_name], name_query)
-        for record_id, record in _read_records_of_parents(
+        for record_id, record_fields in _read_records_of_parents(
             db, source, parent_field_name, parent_ids, sql_filter
         ):
             for record_name_words, printed_name in _read_names_of_record(db, record_id):
-                candidate_name = make_candidate_name(record_name_words, name_query)
+                name_candidate = make_candidate_name(record_name_words, name_query)
                 yield from _match_record(
-                    name_context, name_query, candidate_name, printed_name, record_id, record
+                    name_context, name_query, name_candidate, printed_name, record_id, record_fields
                 )
 
 
@@ -271,7 +283,7 @@ def _score_parent_name(name_query: NameQuery, record_name_words: NameWords) -> f
         default=0.0,
     )
     word_score_sum = sum(
-        word_match.score * compute_word_weight(word_match.query_word)
+        word_match.score * compute_word_weight(word_match.query_word_text)
         for word_match in similarity.word_matches
         if word_match
     )
@@ -287,14 +299,17 @@ def _match_without_name(
         query_word.meaning or query_word.may_mean_record_kind for query_word in name_query.words
     ):
         return
-    for record_id, record in _read_records(
+    for record_id, record_fields in _read_records(
         db, source, ("status = 'active'",), combine_filters(sql_filter, value_by_column)
     ):
         word_scores, reasons = explain_words(
-            name_query, name_query.no_word_matches, name_query.no_word_matches, [record]
+            name_query, name_query.no_word_matches, name_query.no_word_matches, [record_fields]
         )
         yield EntityMatch(
-            record_id, round(combine_scores(name_query, word_scores, 1.0), 4), reasons, record
+            record_id,
+            round(combine_scores(name_query, word_scores, 1.0), 4),
+            reasons,
+            record_fields,
         )
 
 
@@ -319,9 +334,11 @@ def _match_posts(
             if entity_match.score == entity_matches[0].score
         ]
 
-    for holder_id, score, reason, record in find_post_holders(db, post_name, find_committee_ids):
+    for holder_id, score, reason, record_fields in find_post_holders(
+        db, post_name, find_committee_ids
+    ):
         if next(_read_records(db, source, ("id = ?", holder_id), sql_filter), None):
-            yield EntityMatch(holder_id, score, [reason], record)
+            yield EntityMatch(holder_id, score, [reason], record_fields)
 
 
 def _match_agencies(
@@ -331,8 +348,8 @@ def _match_agencies(
     if source.name != "agencies":
         return
     for agency_id, score, reason in find_agencies(db, written_name):
-        for _, record in _read_records(db, source, ("id = ?", agency_id), sql_filter):
-            yield EntityMatch(agency_id, score, [reason], record)
+        for _, record_fields in _read_records(db, source, ("id = ?", agency_id), sql_filter):
+            yield EntityMatch(agency_id, score, [reason], record_fields)
 
 
 # --- records ---
@@ -378,11 +395,11 @@ def _read_records_of_parents(
     """Yield the newest records that belong to any of these parents."""
     if not parent_ids:
         return iter(())
-    id_placeholders = ", ".join("?" * len(parent_ids))
+    id_placeholders_sql = ", ".join("?" * len(parent_ids))
     if any(column.name == parent_field_name for column in source.columns):
-        condition_sql = f"{parent_field_name} IN ({id_placeholders})"
+        condition_sql = f"{parent_field_name} IN ({id_placeholders_sql})"
     else:
-        condition_sql = f"id IN (SELECT from_id FROM links WHERE to_id IN ({id_placeholders}))"
+        condition_sql = f"id IN (SELECT from_id FROM links WHERE to_id IN ({id_placeholders_sql}))"
     return _read_records(db, source, (condition_sql, *parent_ids), sql_filter)
 
 

@@ -78,19 +78,19 @@ def select_candidate_names(
         for name_id in best_name_ids
     }
     return {
-        name_id: candidate_name
-        for name_id, candidate_name in candidate_by_name_id.items()
-        if candidate_name.best_possible_score >= MIN_SCORE
+        name_id: name_candidate
+        for name_id, name_candidate in candidate_by_name_id.items()
+        if name_candidate.best_possible_score >= MIN_SCORE
     }
 
 
-def _iterate_candidate_variants(candidate_name: CandidateName) -> Iterator[CandidateName]:
+def _iterate_candidate_variants(name_candidate: CandidateName) -> Iterator[CandidateName]:
     """Yield the candidate, and it with two words of the query, or of the name, joined."""
-    yield candidate_name
+    yield name_candidate
     weak_words = load_vocabulary().weak_words
-    query_words = candidate_name.query_variant.words
+    query_words = name_candidate.query_variant.words
     for word_index, joined_query in enumerate(
-        candidate_name.query_variant.iterate_joined_variants()
+        name_candidate.query_variant.iterate_joined_variants()
     ):
         must_stay_apart = any(
             query_word.may_mean_record_kind or query_word.text in weak_words
@@ -99,21 +99,21 @@ def _iterate_candidate_variants(candidate_name: CandidateName) -> Iterator[Candi
         joined_word = joined_query.word_texts[word_index]
         if not must_stay_apart and any(
             is_same_but_for_typos(joined_word, compared_word)
-            for compared_word in candidate_name.name_words
+            for compared_word in name_candidate.name_words
         ):
-            yield make_candidate_name(candidate_name.name_words, joined_query)
-    for word_index, (first_word, second_word) in enumerate(pairwise(candidate_name.name_words)):
+            yield make_candidate_name(name_candidate.name_words, joined_query)
+    for word_index, (first_word, second_word) in enumerate(pairwise(name_candidate.name_words)):
         joined_word = first_word + second_word
         if any(
             is_same_but_for_typos(compared_word, joined_word)
-            for compared_word in candidate_name.query_variant.word_texts
+            for compared_word in name_candidate.query_variant.word_texts
         ):
             joined_name_words = (
-                *candidate_name.name_words[:word_index],
+                *name_candidate.name_words[:word_index],
                 joined_word,
-                *candidate_name.name_words[word_index + 2 :],
+                *name_candidate.name_words[word_index + 2 :],
             )
-            yield make_candidate_name(joined_name_words, candidate_name.query_variant)
+            yield make_candidate_name(joined_name_words, name_candidate.query_variant)
 
 
 def make_candidate_name(
@@ -143,10 +143,12 @@ def _compute_best_word_score(
     return 0.0 if query_word.may_mean_record_kind else unexplained_word_score
 
 
-def is_subcommittee(record: Mapping[str, Any]) -> bool:
+def is_subcommittee(record_fields: Mapping[str, Any]) -> bool:
     """Return whether a record is a subcommittee, or a seat on one."""
     committee_id = (
-        record["id"] if record.get("source") == "committees" else record.get("committee_id")
+        record_fields["id"]
+        if record_fields.get("source") == "committees"
+        else record_fields.get("committee_id")
     )
     # A committee's id has four characters; a subcommittee's has more behind them.
     return len(committee_id or "") > 4
@@ -155,14 +157,14 @@ def is_subcommittee(record: Mapping[str, Any]) -> bool:
 def score_record(
     name_context: NameContext,
     name_query: NameQuery,
-    candidate_name: CandidateName,
+    name_candidate: CandidateName,
     printed_name: str,
-    record: Mapping[str, Any],
+    record_fields: Mapping[str, Any],
 ) -> tuple[float, list[str]]:
     """Return how well a record explains the query, and the reasons for that."""
-    if acronym_score := _score_acronym(name_query, candidate_name, record):
+    if acronym_score := _score_acronym(name_query, name_candidate, record_fields):
         word_scores, reasons = explain_words(
-            name_query, name_query.no_word_matches, name_query.no_word_matches, [record]
+            name_query, name_query.no_word_matches, name_query.no_word_matches, [record_fields]
         )
         word_scores = [
             acronym_score if query_word.text in name_query.acronym_words else word_score
@@ -170,57 +172,61 @@ def score_record(
         ]
         initials_reason = f"{name_query.acronym!r} are the initials of {printed_name!r}"
         return combine_scores(name_query, word_scores, 1.0), [initials_reason, *reasons]
-    return _score_by_words(name_context, name_query, candidate_name, printed_name, record)
+    return _score_by_words(name_context, name_query, name_candidate, printed_name, record_fields)
 
 
 def _score_acronym(
-    name_query: NameQuery, candidate_name: CandidateName, record: Mapping[str, Any]
+    name_query: NameQuery, name_candidate: CandidateName, record_fields: Mapping[str, Any]
 ) -> float:
     if not name_query.acronym:
         return 0.0
-    return score_initials(name_query.acronym, candidate_name.name_words, get_extra_initials(record))
+    return score_initials(
+        name_query.acronym, name_candidate.name_words, get_extra_initials(record_fields)
+    )
 
 
 def _score_by_words(
     name_context: NameContext,
     name_query: NameQuery,
-    candidate_name: CandidateName,
+    name_candidate: CandidateName,
     printed_name: str,
-    record: Mapping[str, Any],
+    record_fields: Mapping[str, Any],
 ) -> tuple[float, list[str]]:
-    word_matches = candidate_name.similarity.word_matches
+    word_matches = name_candidate.similarity.word_matches
     parents: list[Parent] = []
-    context_matches: Sequence[WordMatch | None] = candidate_name.query_variant.no_word_matches
+    context_matches: Sequence[WordMatch | None] = name_candidate.query_variant.no_word_matches
     # Whether its own name has every word of the query that is more than the word for its kind.
     is_exact_name = all(
         (word_match and word_match.score == 1.0)
-        or (query_word.meaning == ("kind", "subcommittee") and is_subcommittee(record))
+        or (query_word.meaning == ("kind", "subcommittee") and is_subcommittee(record_fields))
         for query_word, word_match in zip(
-            candidate_name.query_variant.words, word_matches, strict=True
+            name_candidate.query_variant.words, word_matches, strict=True
         )
     )
     # A variant has other words than the query that the context was made for.
-    if candidate_name.query_variant is name_query and not is_exact_name:
-        parents = name_context.find_parents(record)
-        context_matches = name_context.match_query_words(candidate_name.name_words, record, parents)
+    if name_candidate.query_variant is name_query and not is_exact_name:
+        parents = name_context.find_parents(record_fields)
+        context_matches = name_context.match_query_words(
+            name_candidate.name_words, record_fields, parents
+        )
     if not any(
         word_match and word_match.score > 0.5 for word_match in (*word_matches, *context_matches)
     ):
         return 0.0, []
-    confirming_records = [record, *(parent.record for parent in parents)]
+    confirming_records = [record_fields, *(parent.record_fields for parent in parents)]
     word_scores, reasons = explain_words(
-        candidate_name.query_variant, word_matches, context_matches, confirming_records
+        name_candidate.query_variant, word_matches, context_matches, confirming_records
     )
-    if parents and _names_another_record(candidate_name.query_variant, word_matches, word_scores):
+    if parents and _names_another_record(name_candidate.query_variant, word_matches, word_scores):
         return 0.0, []
     name_coverages = [
-        candidate_name.similarity.coverage,
+        name_candidate.similarity.coverage,
         *(parent.similarity.coverage for parent in parents),
     ]
     mean_coverage = sum(name_coverages) / len(name_coverages)
-    unexplained_word_factor = 0.5 if _is_full_name(candidate_name) else 1.0
+    unexplained_word_factor = 0.5 if _is_full_name(name_candidate) else 1.0
     record_score = combine_scores(
-        candidate_name.query_variant, word_scores, mean_coverage, unexplained_word_factor
+        name_candidate.query_variant, word_scores, mean_coverage, unexplained_word_factor
     )
     return record_score, [f"named {printed_name!r}", *reasons]
 
@@ -235,7 +241,9 @@ def _names_another_record(
     Whoever sits on the committee mentioned beside `Gandalf` is no answer.
     """
     if any(
-        word_match and word_match.score > 0.5 and compute_word_weight(word_match.query_word) == 1.0
+        word_match
+        and word_match.score > 0.5
+        and compute_word_weight(word_match.query_word_text) == 1.0
         for word_match in word_matches
     ):
         return False
@@ -248,16 +256,17 @@ def _names_another_record(
     )
 
 
-def _is_full_name(candidate_name: CandidateName) -> bool:
+def _is_full_name(name_candidate: CandidateName) -> bool:
     """Return whether the query has a whole name of several words: other words count less then."""
-    similarity = candidate_name.similarity
+    similarity = name_candidate.similarity
     close_matches = (
         word_match
         for word_match in similarity.word_matches
         if word_match and word_match.score > 0.8
     )
     return (
-        sum(compute_word_weight(word_match.query_word) == 1.0 for word_match in close_matches) > 1
+        sum(compute_word_weight(word_match.query_word_text) == 1.0 for word_match in close_matches)
+        > 1
         and similarity.coverage > 0.9
     )
 
@@ -282,38 +291,42 @@ def explain_words(
             if context_match and (name_match is None or context_match.score > name_match.score)
             else name_match
         )
-        confirming_field = next(
+        confirming_field_name = next(
             filter(
-                None, (_find_confirming_field(record, query_word) for record in confirming_records)
+                None,
+                (
+                    _find_confirming_field(record_fields, query_word)
+                    for record_fields in confirming_records
+                ),
             ),
             None,
         )
-        if confirming_field and (best_match is None or best_match.score < 1.0):
+        if confirming_field_name and (best_match is None or best_match.score < 1.0):
             word_scores.append(1.0)
-            reasons.append(f"{query_word.text!r} is its {confirming_field}")
+            reasons.append(f"{query_word.text!r} is its {confirming_field_name}")
         elif best_match:
             word_scores.append(best_match.score)
             if best_match.score < 1.0:
                 reasons.append(
-                    f"{best_match.query_word!r} {best_match.relation} {best_match.name_word!r}"
+                    f"{best_match.query_word_text!r} {best_match.relation} {best_match.name_word!r}"
                 )
         else:
             word_scores.append(None if _is_neutral(query_word, confirming_records[0]) else 0.0)
     return word_scores, reasons
 
 
-def _is_neutral(query_word: QueryWord, record: Mapping[str, Any]) -> bool:
+def _is_neutral(query_word: QueryWord, record_fields: Mapping[str, Any]) -> bool:
     """Return whether a word does not speak against a record that cannot confirm it."""
     return bool(
         query_word.meaning
         and query_word.meaning[0] == "number"
-        and not record.get("published_at")
-        and not any(record.get(field_name) for field_name in _NUMBER_FIELD_NAMES)
+        and not record_fields.get("published_at")
+        and not any(record_fields.get(field_name) for field_name in _NUMBER_FIELD_NAMES)
     )
 
 
 def is_of_other_chamber(
-    name_query: NameQuery, candidate_name: CandidateName, record: Mapping[str, Any]
+    name_query: NameQuery, name_candidate: CandidateName, record_fields: Mapping[str, Any]
 ) -> bool:
     """Return whether the query names a chamber that is neither the record's nor in its name.
 
@@ -324,39 +337,47 @@ def is_of_other_chamber(
         for chamber_word in name_query.words
         if chamber_word.meaning and chamber_word.meaning[0] == "chamber"
     ]
-    if not chamber_words or "terms" in record or record.get("chamber") not in ("house", "senate"):
+    if (
+        not chamber_words
+        or "terms" in record_fields
+        or record_fields.get("chamber") not in ("house", "senate")
+    ):
         return False
-    record_chamber_meaning = ("chamber", record["chamber"])
+    record_chamber_meaning = ("chamber", record_fields["chamber"])
     return not any(
         chamber_word.meaning == record_chamber_meaning
-        or chamber_word.text in candidate_name.name_words
+        or chamber_word.text in name_candidate.name_words
         for chamber_word in chamber_words
     )
 
 
-def _find_confirming_field(record: Mapping[str, Any], query_word: QueryWord) -> str | None:
+def _find_confirming_field(record_fields: Mapping[str, Any], query_word: QueryWord) -> str | None:
     """Return what the meaning of a word is in a record, such as its `state`, or None."""
     if query_word.meaning is None:
         return None
     meaning_kind, meaning_value = query_word.meaning
     if meaning_kind == "kind":
-        return "kind" if is_subcommittee(record) else None
+        return "kind" if is_subcommittee(record_fields) else None
     if meaning_kind == "number":
-        if len(meaning_value) == 4 and (record.get("published_at") or "").startswith(meaning_value):
+        if len(meaning_value) == 4 and (record_fields.get("published_at") or "").startswith(
+            meaning_value
+        ):
             return "year"
         return next(
             (
                 field_name
                 for field_name in _NUMBER_FIELD_NAMES
-                if str(record.get(field_name)) == meaning_value
+                if str(record_fields.get(field_name)) == meaning_value
             ),
             None,
         )
     office_term_values = (
-        office_term.get(meaning_kind) for office_term in record.get("terms") or ()
+        office_term.get(meaning_kind) for office_term in record_fields.get("terms") or ()
     )
     return (
-        meaning_kind if meaning_value in (record.get(meaning_kind), *office_term_values) else None
+        meaning_kind
+        if meaning_value in (record_fields.get(meaning_kind), *office_term_values)
+        else None
     )
 
 
@@ -394,17 +415,17 @@ def make_match_sort_key(entity_match: EntityMatch) -> tuple[Any, ...]:
 
     Of members in office, those who have served longest are the best known.
     """
-    record = entity_match.record
-    office_terms = record.get("terms") if record.get("current") else None
+    record_fields = entity_match.record
+    office_terms = record_fields.get("terms") if record_fields.get("current") else None
     first_day_in_office = office_terms[0]["start"] if office_terms else None
     return (
         -entity_match.score,
-        not record.get("current", True),
-        bool(record.get("stub")),
-        bool(record.get("parent_id")),
+        not record_fields.get("current", True),
+        bool(record_fields.get("stub")),
+        bool(record_fields.get("parent_id")),
         entity_match.name_word_count,
         first_day_in_office or "9999",
-        _make_newest_first_key(record.get("published_at")),
+        _make_newest_first_key(record_fields.get("published_at")),
         entity_match.id,
     )
 

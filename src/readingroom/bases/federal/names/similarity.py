@@ -35,7 +35,7 @@ _STOPWORD_INITIALS = frozenset("afiot")
 class WordMatch:
     """A word of the query, the word of a name that explains it, how well, and by what relation."""
 
-    query_word: str
+    query_word_text: str
     name_word: str
     score: float
     relation: str
@@ -56,35 +56,35 @@ def compare_words(query_words: Sequence[str], name_words: Sequence[str]) -> Simi
     The order of the words does not matter. An empty word of the query is never paired.
     """
     scored_pairs = sorted(
-        (-word_match.score, query_index, name_index, word_match)
-        for query_index, query_word in enumerate(query_words)
-        for name_index, name_word in enumerate(name_words)
-        if query_word and (word_match := match_word(query_word, name_word))
+        (-word_match.score, query_index, name_word_index, word_match)
+        for query_index, query_word_text in enumerate(query_words)
+        for name_word_index, name_word in enumerate(name_words)
+        if query_word_text and (word_match := match_word(query_word_text, name_word))
     )
     match_by_query_index: dict[int, WordMatch] = {}
     score_by_name_index: dict[int, float] = {}
-    for _, query_index, name_index, word_match in scored_pairs:
-        if query_index not in match_by_query_index and name_index not in score_by_name_index:
-            match_by_query_index[query_index], score_by_name_index[name_index] = (
+    for _, query_index, name_word_index, word_match in scored_pairs:
+        if query_index not in match_by_query_index and name_word_index not in score_by_name_index:
+            match_by_query_index[query_index], score_by_name_index[name_word_index] = (
                 word_match,
                 word_match.score,
             )
-    for index, query_word in enumerate(query_words):
+    for index, query_word_text in enumerate(query_words):
         if index not in match_by_query_index and (
-            initials_range := find_initials(query_word, name_words)
-            or _find_blended_words(query_word, name_words)
+            initials_range := find_initials(query_word_text, name_words)
+            or _find_blended_words(query_word_text, name_words)
         ):
-            initials_score = _INITIALS_SCORE if len(query_word) > 2 else _INITIAL_SCORE
-            spelled_out_words = " ".join(name_words[initials_range.start : initials_range.stop])
+            initials_score = _INITIALS_SCORE if len(query_word_text) > 2 else _INITIAL_SCORE
+            spelled_out_text = " ".join(name_words[initials_range.start : initials_range.stop])
             match_by_query_index[index] = WordMatch(
-                query_word, spelled_out_words, initials_score, "stands for"
+                query_word_text, spelled_out_text, initials_score, "stands for"
             )
             score_by_name_index |= {
-                name_index: max(initials_score, score_by_name_index.get(name_index, 0.0))
-                for name_index in initials_range
+                name_word_index: max(initials_score, score_by_name_index.get(name_word_index, 0.0))
+                for name_word_index in initials_range
             }
     if not any(
-        len(word_match.name_word) > 1 or len(word_match.query_word) == 1
+        len(word_match.name_word) > 1 or len(word_match.query_word_text) == 1
         for word_match in match_by_query_index.values()
     ):
         # That some name has the initial of a word is no evidence by itself.
@@ -119,67 +119,75 @@ def _compute_coverage(name_words: Sequence[str], score_by_name_index: dict[int, 
 
 
 @lru_cache(maxsize=65_536)
-def match_word(query_word: str, name_word: str) -> WordMatch | None:
+def match_word(query_word_text: str, name_word: str) -> WordMatch | None:
     """Return how a word of a query may mean a word of a name, or None if it cannot."""
-    if query_word == name_word:
-        return WordMatch(query_word, name_word, 1.0, "is")
-    if name_word in load_vocabulary().equivalent_names_by_name.get(query_word, ()):
-        return WordMatch(query_word, name_word, _NICKNAME_SCORE, "is short for, or a form of,")
-    if len(query_word) == 1 or len(name_word) == 1:
-        initial_score = _INITIAL_SCORE if len(query_word) == 1 else _NAME_INITIAL_SCORE
-        shares_initial = query_word[0] == name_word[0]
+    if query_word_text == name_word:
+        return WordMatch(query_word_text, name_word, 1.0, "is")
+    if name_word in load_vocabulary().equivalent_names_by_name.get(query_word_text, ()):
+        return WordMatch(query_word_text, name_word, _NICKNAME_SCORE, "is short for, or a form of,")
+    if len(query_word_text) == 1 or len(name_word) == 1:
+        initial_score = _INITIAL_SCORE if len(query_word_text) == 1 else _NAME_INITIAL_SCORE
+        shares_initial = query_word_text[0] == name_word[0]
         return (
-            WordMatch(query_word, name_word, initial_score, "has the initial of")
+            WordMatch(query_word_text, name_word, initial_score, "has the initial of")
             if shares_initial
             else None
         )
-    if _is_prefix(query_word, name_word):
-        return WordMatch(query_word, name_word, _PREFIX_SCORE, "begins")
-    if spelling_score := _score_spelling(query_word, name_word):
-        return WordMatch(query_word, name_word, spelling_score, "is spelt like")
-    if _has_same_stem(query_word, name_word):
-        return WordMatch(query_word, name_word, _STEM_SCORE, "has the stem of")
-    if _is_contraction(query_word, name_word):
-        return WordMatch(query_word, name_word, _CONTRACTION_SCORE, "shortens")
+    if _is_prefix(query_word_text, name_word):
+        return WordMatch(query_word_text, name_word, _PREFIX_SCORE, "begins")
+    if spelling_score := _score_spelling(query_word_text, name_word):
+        return WordMatch(query_word_text, name_word, spelling_score, "is spelt like")
+    if _has_same_stem(query_word_text, name_word):
+        return WordMatch(query_word_text, name_word, _STEM_SCORE, "has the stem of")
+    if _is_contraction(query_word_text, name_word):
+        return WordMatch(query_word_text, name_word, _CONTRACTION_SCORE, "shortens")
     return None
 
 
 @lru_cache(maxsize=65_536)
-def is_same_but_for_typos(query_word: str, name_word: str) -> bool:
+def is_same_but_for_typos(query_word_text: str, name_word: str) -> bool:
     """Return whether two words are the same, or one is the other with a typo or two."""
-    return query_word == name_word or _score_spelling(query_word, name_word) > 0
+    return query_word_text == name_word or _score_spelling(query_word_text, name_word) > 0
 
 
-def _is_prefix(query_word: str, name_word: str) -> bool:
+def _is_prefix(query_word_text: str, name_word: str) -> bool:
     """`ag` begins `agriculture`, and `approps` nearly begins `appropriations`."""
-    if name_word.startswith(query_word):
+    if name_word.startswith(query_word_text):
         return True
-    return len(query_word) > 4 and query_word[-1] == "s" and name_word.startswith(query_word[:-1])
-
-
-def _is_contraction(query_word: str, name_word: str) -> bool:
-    """`svcs`, `mgmt` have lost their vowels; `natl`, `envt` are a prefix and the last letter."""
-    if len(query_word) < 3 or len(name_word) < len(query_word) + 3 or query_word[0] != name_word[0]:
-        return False
-    if (
-        len(query_word) > 3
-        and name_word.startswith(query_word[:-1])
-        and name_word.endswith(query_word[-1])
-    ):
-        return True
-    name_letters = iter(name_word)
-    return _VOWELS.isdisjoint(query_word[1:]) and all(
-        letter in name_letters for letter in query_word
+    return (
+        len(query_word_text) > 4
+        and query_word_text[-1] == "s"
+        and name_word.startswith(query_word_text[:-1])
     )
 
 
-def _has_same_stem(query_word: str, name_word: str) -> bool:
+def _is_contraction(query_word_text: str, name_word: str) -> bool:
+    """`svcs`, `mgmt` have lost their vowels; `natl`, `envt` are a prefix and the last letter."""
+    if (
+        len(query_word_text) < 3
+        or len(name_word) < len(query_word_text) + 3
+        or query_word_text[0] != name_word[0]
+    ):
+        return False
+    if (
+        len(query_word_text) > 3
+        and name_word.startswith(query_word_text[:-1])
+        and name_word.endswith(query_word_text[-1])
+    ):
+        return True
+    name_letters = iter(name_word)
+    return _VOWELS.isdisjoint(query_word_text[1:]) and all(
+        letter in name_letters for letter in query_word_text
+    )
+
+
+def _has_same_stem(query_word_text: str, name_word: str) -> bool:
     """`China` and `Chinese`, `immigrants` and `immigration` differ only in a common ending."""
-    shared_prefix_length = distance.Prefix.similarity(query_word, name_word)
+    shared_prefix_length = distance.Prefix.similarity(query_word_text, name_word)
     word_endings = load_vocabulary().word_endings
     # The last letter they share may belong to both endings: immigr-ants, immigr-ation.
     return any(
-        query_word[stem_length:] in word_endings and name_word[stem_length:] in word_endings
+        query_word_text[stem_length:] in word_endings and name_word[stem_length:] in word_endings
         for stem_length in range(max(4, shared_prefix_length - 1), shared_prefix_length + 1)
     )
 
@@ -260,35 +268,35 @@ def _list_ordered_initials(name_words: Sequence[str]) -> tuple[str, str]:
     return all_initials, f"{significant_initials}c"
 
 
-def _score_spelling(query_word: str, name_word: str) -> float:
+def _score_spelling(query_word_text: str, name_word: str) -> float:
     """Return a score that falls with each typo; 0 if there are too many for words this long.
 
     Different numbers never match, however similar they look.
     """
-    if query_word.isdecimal() or name_word.isdecimal():
+    if query_word_text.isdecimal() or name_word.isdecimal():
         return 0.0
-    longer_length = max(len(query_word), len(name_word))
+    longer_length = max(len(query_word_text), len(name_word))
     # Short words that differ in a letter are other names: Lee, Lew.
     allowed_typo_count = (
         0 if longer_length < 4 else 1 if longer_length < 6 else 2 if longer_length < 9 else 3
     )
     # Two cheap checks rule out nearly every pair before the distance is computed.
-    if abs(len(query_word) - len(name_word)) > allowed_typo_count or not _have_common_letter_pair(
-        query_word, name_word
-    ):
+    if abs(
+        len(query_word_text) - len(name_word)
+    ) > allowed_typo_count or not _have_common_letter_pair(query_word_text, name_word):
         return 0.0
-    typo_count = count_typos(query_word, name_word)
+    typo_count = count_typos(query_word_text, name_word)
     if typo_count > allowed_typo_count:
         return 0.0
-    initial_penalty = 0.08 if query_word[0] != name_word[0] else 0.0
+    initial_penalty = 0.08 if query_word_text[0] != name_word[0] else 0.0
     return 0.97 - 0.9 * typo_count / longer_length - initial_penalty
 
 
-def _have_common_letter_pair(query_word: str, name_word: str) -> bool:
-    letter_pairs = {query_word[index : index + 2] for index in range(len(query_word) - 1)}
+def _have_common_letter_pair(query_word_text: str, name_word: str) -> bool:
+    letter_pairs = {query_word_text[index : index + 2] for index in range(len(query_word_text) - 1)}
     return any(name_word[index : index + 2] in letter_pairs for index in range(len(name_word) - 1))
 
 
-def count_typos(query_word: str, name_word: str) -> int:
+def count_typos(query_word_text: str, name_word: str) -> int:
     """Count the letters to add, drop, change or swap with a neighbour to get from word to word."""
-    return distance.OSA.distance(query_word, name_word)
+    return distance.OSA.distance(query_word_text, name_word)

@@ -32,7 +32,7 @@ render = partial(render_template, template_folder=Path(__file__).parent / "templ
 _PAGE_SIZE = 50
 _ID_AND_TITLE_PATTERN = re.compile(r"(?P<id>[A-Za-z][\w:.-]*\d) \((?P<title>[^;]+?)\)(?=[,;])")
 """A record that a refusal names: its id, and its title in parentheses."""
-_DATE_FIELD = "published_at"
+_DATE_FIELD_NAME = "published_at"
 _MAX_DAYS_SHOWN_BY_MONTH = 5 * 366
 """A list that spans more time is shown by year."""
 _MAX_DAYS_SHOWN_BY_DAY = 62
@@ -52,10 +52,10 @@ class ListPages:
             for source_progress in await self._service.list_progress()
             if source_progress.is_loaded
         ]
-        loaded_sources_by_size = sorted(
+        sources_largest_first = sorted(
             loaded_sources, key=lambda source_progress: -source_progress.records
         )
-        record_count = sum(source_progress.records for source_progress in loaded_sources_by_size)
+        record_count = sum(source_progress.records for source_progress in sources_largest_first)
         source_chart = draw_bars(
             [
                 ChartBar(
@@ -63,17 +63,17 @@ class ListPages:
                     source_progress.records,
                     f"/records/{source_progress.source}",
                 )
-                for source_progress in loaded_sources_by_size
+                for source_progress in sources_largest_first
             ],
-            f"{record_count:,} federal records of {len(loaded_sources_by_size)} kinds are loaded.",
+            f"{record_count:,} federal records of {len(sources_largest_first)} kinds are loaded.",
             ("Source", "Records"),
         )
         body_html = render(
             "sources.html",
-            chart=source_chart if loaded_sources_by_size else None,
-            sources=loaded_sources_by_size,
+            chart=source_chart if sources_largest_first else None,
+            sources=sources_largest_first,
         )
-        return RenderedPage("Federal records", body_html, data=loaded_sources_by_size)
+        return RenderedPage("Federal records", body_html, data=sources_largest_first)
 
     async def list_source_freshness(self) -> list[SourceFreshness]:
         """Return up to which day each source is loaded, or the day of its newest record."""
@@ -136,8 +136,8 @@ class ListPages:
     ) -> Chart | None:
         """Return a bar for each month or year, which narrows the list to it."""
         if (
-            _DATE_FIELD,
-            _DATE_FIELD,
+            _DATE_FIELD_NAME,
+            _DATE_FIELD_NAME,
         ) not in record_source.record_table.aggregation_plan.date_names_and_columns:
             return None
         time_series = await self._compute_series(record_source, chosen_filters, "year")
@@ -161,7 +161,7 @@ class ListPages:
             Aggregation(
                 record_source.record_table,
                 sql_filter,
-                time_field=_DATE_FIELD,
+                time_field=_DATE_FIELD_NAME,
                 interval=time_interval,
             )
         )

@@ -64,11 +64,13 @@ def make_pages(federal_service: FederalService, job_store: JobStore) -> BasePage
             BasePage("/records/view", record_pages.show_record),
             BasePage("/records/links", LinkPages(federal_service).show_links),
             BasePage("/records/text", BillTextPages(federal_service).show_text),
-            BasePage("/records/{source}", list_pages.show_source, form_page=list_pages.show_source),
+            BasePage(
+                "/records/{source}", list_pages.show_source, render_form_page=list_pages.show_source
+            ),
             BasePage(
                 "/records/{source}/series",
                 series_pages.show_series,
-                form_page=series_pages.show_refused_form,
+                render_form_page=series_pages.show_refused_form,
             ),
         ],
         build_record_page_extras=record_pages.build_record_page_extras,
@@ -317,14 +319,14 @@ def _find_stage_days(
     day_by_stage: dict[str, str] = {}
     if record_fields.get("introduced_at"):
         day_by_stage["introduced"] = str(record_fields["introduced_at"])
-    for bill_action in action_section.items if action_section else []:
-        action_text = str(bill_action.get("text") or "").casefold()
+    for action_fields in action_section.items if action_section else []:
+        action_text = str(action_fields.get("text") or "").casefold()
         for stage_name, stage_phrases in _PHRASES_BY_STAGE.items():
             if any(
                 stage_phrase in action_text for stage_phrase in stage_phrases
-            ) and bill_action.get("date"):
+            ) and action_fields.get("date"):
                 day_by_stage[stage_name] = min(
-                    day_by_stage.get(stage_name, "9999"), str(bill_action["date"])
+                    day_by_stage.get(stage_name, "9999"), str(action_fields["date"])
                 )
     if record_fields.get("stage") in _STAGE_NAMES and record_fields.get("stage_at"):
         day_by_stage[str(record_fields["stage"])] = str(record_fields["stage_at"])

@@ -39,28 +39,28 @@ async def list_text_versions(
 ) -> list[TextVersionLink]:
     """Return the versions whose text is here, the newest first."""
     try:
-        newest_text = await federal_service.read_bill_text(bill_id, None, 0)
+        newest_answer = await federal_service.read_bill_text(bill_id, None, 0)
     except RecordNotFound:
         return []
-    version_codes = newest_text.versions[:_MAX_TEXT_VERSIONS]
-    version_texts = [newest_text] + [
+    version_codes = newest_answer.versions[:_MAX_TEXT_VERSIONS]
+    version_texts = [newest_answer] + [
         await federal_service.read_bill_text(bill_id, version_code, 0)
         for version_code in version_codes[1:]
     ]
     earlier_version_codes = [*version_codes[1:], None]
     return [
         TextVersionLink(
-            version_text.version,
-            version_text.stage or version_text.version.upper(),
-            version_text.dated or "",
-            make_text_address(bill_id, version=version_text.version),
+            version_answer.version,
+            version_answer.stage or version_answer.version.upper(),
+            version_answer.dated or "",
+            make_text_address(bill_id, version=version_answer.version),
             make_text_address(
-                bill_id, version=version_text.version, compare_with=earlier_version_code
+                bill_id, version=version_answer.version, compare_with=earlier_version_code
             )
             if earlier_version_code
             else None,
         )
-        for version_text, earlier_version_code in zip(
+        for version_answer, earlier_version_code in zip(
             version_texts, earlier_version_codes, strict=True
         )
     ]
@@ -90,39 +90,39 @@ class BillTextPages:
             "section": request.get_parameter("section") or None,
             "compare_with": request.get_parameter("compare_with") or None,
         }
-        bill_text = await self._service.read_bill_text(
+        text_answer = await self._service.read_bill_text(
             bill_id,
             text_arguments["version"],
             _read_text_offset(request),
             text_arguments["section"],
             text_arguments["compare_with"],
         )
-        text_from_start = await self._service.read_bill_text(bill_id, bill_text.version, 0)
-        version_links = await list_text_versions(self._service, bill_text.bill_id)
+        answer_from_start = await self._service.read_bill_text(bill_id, text_answer.version, 0)
+        version_links = await list_text_versions(self._service, text_answer.bill_id)
         body_html = render(
             "bill_text.html",
-            text=bill_text,
+            text=text_answer,
             mark=request.sample_citation_prefix,
-            shown_words=_render_changes_as_html(bill_text.text)
-            if bill_text.compared_with
-            else join_broken_lines(bill_text.text),
-            sections=_list_section_links(bill_text, text_from_start),
+            shown_words=_render_changes_as_html(text_answer.text)
+            if text_answer.compared_with
+            else join_broken_lines(text_answer.text),
+            sections=_list_section_links(text_answer, answer_from_start),
             versions=version_links,
-            bill_address=make_record_address(bill_text.bill_id),
+            bill_address=make_record_address(text_answer.bill_id),
             next_address=make_text_address(
-                bill_text.bill_id, **text_arguments, offset=bill_text.next_offset
+                text_answer.bill_id, **text_arguments, offset=text_answer.next_offset
             )
-            if bill_text.next_offset
+            if text_answer.next_offset
             else None,
         )
         example_arguments = {
-            "bill_id": bill_text.bill_id,
+            "bill_id": text_answer.bill_id,
             **_drop_missing_arguments(text_arguments),
         }
         return RenderedPage(
-            request.sample_citation_prefix + _format_page_title(bill_text),
+            request.sample_citation_prefix + _format_page_title(text_answer),
             body_html,
-            data=bill_text,
+            data=text_answer,
             tool_example=ToolExample("get_bill_text", example_arguments),
         )
 
@@ -140,29 +140,28 @@ def _drop_missing_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _format_page_title(bill_text: BillText) -> str:
-    citation_and_stage = (
-        f"{bill_text.citation.citation_string}, {bill_text.stage or bill_text.version.upper()}"
-    )
+def _format_page_title(text_answer: BillText) -> str:
+    stage_text = text_answer.stage or text_answer.version.upper()
+    citation_and_stage = f"{text_answer.citation.citation_string}, {stage_text}"
     return (
-        f"{citation_and_stage}, compared with {bill_text.compared_with.upper()}"
-        if bill_text.compared_with
+        f"{citation_and_stage}, compared with {text_answer.compared_with.upper()}"
+        if text_answer.compared_with
         else citation_and_stage
     )
 
 
 def _list_section_links(
-    bill_text: BillText, text_from_start: BillText
+    text_answer: BillText, answer_from_start: BillText
 ) -> Sequence[tuple[str, str]]:
     """Return the sections that begin in the first part of the text, each with its page."""
     return [
         (
             f"{text_section.label}. {text_section.heading}".rstrip(),
             make_text_address(
-                bill_text.bill_id, version=bill_text.version, section=text_section.label
+                text_answer.bill_id, version=text_answer.version, section=text_section.label
             ),
         )
-        for text_section in list_sections(text_from_start.text)
+        for text_section in list_sections(answer_from_start.text)
     ]
 
 

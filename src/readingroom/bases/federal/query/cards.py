@@ -67,11 +67,11 @@ def make_card(record_fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe_person(person_fields: Mapping[str, Any]) -> str:
-    party_and_state = "-".join(
+    party_and_state_text = "-".join(
         filter(None, (person_fields.get("party"), person_fields.get("state")))
     )
     bioguide_id = person_fields.get("bioguide_id") or ""
-    parenthesized_party = f"({party_and_state})" if party_and_state else ""
+    parenthesized_party = f"({party_and_state_text})" if party_and_state_text else ""
     return " ".join(filter(None, (person_fields.get("name"), parenthesized_party, bioguide_id)))
 
 

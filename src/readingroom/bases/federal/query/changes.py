@@ -82,7 +82,7 @@ def tally_changes(db: Database, after_number: int) -> dict[str, ChangeTally]:
 
 def read_change_page(
     db: Database,
-    since_day: str | None,
+    since_day_text: str | None,
     record_source: Source | None,
     change_kind: ChangeKind | None,
     max_results: int,
@@ -90,11 +90,11 @@ def read_change_page(
 ) -> tuple[list[dict[str, Any]], int, bool]:
     """Return a page of changes, oldest first, the number of its last, and whether more follow."""
     sql_conditions: list[str] = ["at >= ?", "seq > ?"]
-    condition_values: list[Any] = [since_day or "", after_number]
+    condition_values: list[Any] = [since_day_text or "", after_number]
     kind_sql = _CHANGE_KIND_SQL.format(
-        new="new_at" if since_day else "new_seq", than=">=" if since_day else ">"
+        new="new_at" if since_day_text else "new_seq", than=">=" if since_day_text else ">"
     )
-    since_day_or_number = since_day or after_number
+    since_day_or_number = since_day_text or after_number
     if record_source:
         sql_conditions.append("source = ?")
         condition_values.append(record_source.name)

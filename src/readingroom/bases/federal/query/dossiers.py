@@ -252,11 +252,11 @@ def make_field_reader(field_name: str, *, is_limited_to_congress: bool = False) 
 
 def _overlaps_congress(period_fields: Mapping[str, Any], congress: int) -> bool:
     """Return whether a period has a day in common with a Congress."""
-    first_day = get_first_day_of_congress(congress).isoformat()
+    first_day_text = get_first_day_of_congress(congress).isoformat()
     next_first_day = get_first_day_of_congress(congress + 1).isoformat()
     # ISO dates compare as text; whoever still serves has no end.
     period_start, period_end = period_fields.get("start") or "", period_fields.get("end") or "9999"
-    return bool(period_start < next_first_day and period_end > first_day)
+    return bool(period_start < next_first_day and period_end > first_day_text)
 
 
 # --- sections of a single dossier ---

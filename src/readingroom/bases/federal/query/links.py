@@ -323,10 +323,10 @@ def read_titles_and_urls(db: Database, record_ids: Iterable[str]) -> dict[str, d
             ids_by_source[source_name].append(record_id)
     title_and_url_by_id: dict[str, dict[str, Any]] = {}
     for source_name, ids_of_source in ids_by_source.items():
-        id_placeholders = ", ".join("?" * len(ids_of_source))
+        id_placeholders_sql = ", ".join("?" * len(ids_of_source))
         for title_row in db.execute(
             f"""SELECT id, record ->> 'title' AS title, source_url AS url
-                FROM {source_name} WHERE id IN ({id_placeholders}) AND status = 'active'""",
+                FROM {source_name} WHERE id IN ({id_placeholders_sql}) AND status = 'active'""",
             ids_of_source,
         ):
             title_and_url_by_id[title_row["id"]] = {

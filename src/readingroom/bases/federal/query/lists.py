@@ -80,10 +80,10 @@ def list_records(
 
 
 def list_children(
-    db: Database, page_model: type[ChildPageT], record_id: str, max_results: int, after_key: int
+    db: Database, page_class: type[ChildPageT], record_id: str, max_results: int, after_key: int
 ) -> ChildPageT:
     """Return a page of what belongs to a record; raise RecordNotFound if that is not loaded."""
-    source_name, table_name = SOURCE_AND_TABLE_NAMES_BY_PAGE[page_model]
+    source_name, table_name = SOURCE_AND_TABLE_NAMES_BY_PAGE[page_class]
     parent_column_name = PARENT_COLUMN_BY_CHILD_TABLE[table_name]
     parent_record = store.read_record(db, SOURCES_BY_NAME[source_name], record_id)
     child_page, total_count = store.list_children(
@@ -98,7 +98,7 @@ def list_children(
     }
     if source_name == "bills":
         page_fields["note"] = describe_missing_status(parent_record)
-    return page_model.model_validate(page_fields)
+    return page_class.model_validate(page_fields)
 
 
 def describe_missing_status(bill_fields: Mapping[str, Any]) -> str | None:
@@ -152,9 +152,9 @@ def add_party_and_state(
 ) -> list[dict[str, Any]]:
     """Return seats on a committee with the party and the state of their members."""
     member_ids = [committee_seat["bioguide_id"] for committee_seat in committee_seats]
-    id_placeholders = ", ".join("?" * len(member_ids))
+    id_placeholders_sql = ", ".join("?" * len(member_ids))
     member_rows = db.execute(
-        f"SELECT id, party, state FROM legislators WHERE id IN ({id_placeholders})",
+        f"SELECT id, party, state FROM legislators WHERE id IN ({id_placeholders_sql})",
         member_ids,
     )
     party_and_state_by_id = {
@@ -276,14 +276,14 @@ def list_links(
 
 def list_changes(
     db: Database,
-    since_day: str | None,
+    since_day_text: str | None,
     record_source: Source | None,
     change_kind: ChangeKind | None,
     max_results: int,
     after_key: int,
 ) -> ChangePage:
     change_rows, last_change_number, has_more = changes.read_change_page(
-        db, since_day, record_source, change_kind, max_results, after_key
+        db, since_day_text, record_source, change_kind, max_results, after_key
     )
     list_name = build_changes_list_name(record_source, change_kind)
     resume_cursor = cursors.encode(list_name, (last_change_number,)) if last_change_number else None
@@ -292,7 +292,7 @@ def list_changes(
         next_cursor=resume_cursor if has_more else None,
         has_more=has_more,
         resume_cursor=resume_cursor,
-        since=since_day,
+        since=since_day_text,
     )
 
 

@@ -62,7 +62,7 @@ def list_voters(
     page_cursor: str | None,
 ) -> RecordList:
     """List how members voted in a roll call, all or those of a position, party or state."""
-    roll_call = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], vote_id)
+    roll_call_fields = store.read_record(db, SOURCES_BY_NAME["roll_call_votes"], vote_id)
     parsed_sql_filter = parse_filters(MEMBER_VOTES, {**(filter_values or {}), "vote_id": vote_id})
     resolved_sql_filter = resolve_filters(db, MEMBER_VOTES, parsed_sql_filter)
     list_name = cursors.build_list_name(
@@ -90,12 +90,12 @@ def list_voters(
         id=vote_id,
         part="members",
         total=total_count,
-        loaded_up_to=roll_call["loaded_up_to"],
+        loaded_up_to=roll_call_fields["loaded_up_to"],
         filters_read=find_reinterpreted_values(
             parsed_sql_filter.filters, resolved_sql_filter.filters
         ),
-        note=describe_missing_voters(roll_call),
-        vote=summarize_roll_call(db, roll_call),
+        note=describe_missing_voters(roll_call_fields),
+        vote=summarize_roll_call(db, roll_call_fields),
     )
 
 
@@ -165,7 +165,7 @@ def list_committee_actions(
 
     The filters `since` and `until` are about the day of each action.
     """
-    committee_record = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
+    committee_fields = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
     period_filters = validate_model(SourceFilters, filter_values)
     list_name = cursors.build_list_name(
         f"committee_actions:{committee_id}",
@@ -200,7 +200,7 @@ def list_committee_actions(
         id=committee_id,
         part="actions",
         total=len(actions_in_period),
-        loaded_up_to=committee_record["loaded_up_to"],
+        loaded_up_to=committee_fields["loaded_up_to"],
         note="Of the bills and meetings that are loaded here.",
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.text import DiffRun, compare_words
 
-OUTLINE_SECTION = "outline"
+OUTLINE_SECTION_NAME = "outline"
 """What stands for a section's number when all of them are to be listed."""
 # The table of contents has `Sec. 2. Findings.`; the section itself is printed in capitals.
 _CAPITALS_HEADING_PATTERN = re.compile(
@@ -199,19 +199,20 @@ def compare_versions(older_text: str, newer_text: str) -> str:
         )
     report_lines = []
     unchanged_count = 0
-    for section_label, (heading_line, new_section_text) in new_section_by_label.items():
+    for section_label, (heading_line_text, new_section_text) in new_section_by_label.items():
         if section_label not in old_section_by_label:
-            report_lines.append(f"{heading_line}: added, {len(new_section_text)} characters.")
+            report_lines.append(f"{heading_line_text}: added, {len(new_section_text)} characters.")
             continue
         _, old_section_text = old_section_by_label.pop(section_label)
         if old_section_text.split() != new_section_text.split():
             report_lines.append(
-                f"{heading_line}:\n{_render_marked_changes(old_section_text, new_section_text)}"
+                f"{heading_line_text}:\n"
+                f"{_render_marked_changes(old_section_text, new_section_text)}"
             )
         elif section_label:
             unchanged_count += 1
     report_lines += [
-        f"{heading_line}: removed." for heading_line, _ in old_section_by_label.values()
+        f"{heading_line_text}: removed." for heading_line_text, _ in old_section_by_label.values()
     ]
     return "\n\n".join([f"{unchanged_count} sections are equal.", *report_lines])
 

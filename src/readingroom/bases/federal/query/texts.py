@@ -9,7 +9,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.models import BillText, RecordList
 from readingroom.bases.federal.query.links import count_links_and_sponsors
 from readingroom.bases.federal.query.sections import (
-    OUTLINE_SECTION,
+    OUTLINE_SECTION_NAME,
     compare_versions,
     format_outline,
     get_section,
@@ -161,7 +161,7 @@ def _read_version(
 
 
 def _compare_texts(older_text: str, newer_text: str, section_label: str | None) -> str:
-    if section_label and section_label.lower() != OUTLINE_SECTION:
+    if section_label and section_label.lower() != OUTLINE_SECTION_NAME:
         older_text, newer_text = (
             get_section_text(older_text, section_label),
             get_section_text(newer_text, section_label),
@@ -171,7 +171,7 @@ def _compare_texts(older_text: str, newer_text: str, section_label: str | None) 
 
 def get_section_text(body_text: str, section_label: str) -> str:
     """Return one section of a text, or the list of its sections for `outline`."""
-    if section_label.strip().lower() == OUTLINE_SECTION:
+    if section_label.strip().lower() == OUTLINE_SECTION_NAME:
         return format_outline(body_text)
     found_section = get_section(body_text, section_label)
     return body_text[found_section.start_offset : found_section.end_offset].rstrip()
@@ -236,21 +236,21 @@ def _describe_record(db: Database, record_fields: dict[str, Any]) -> str:
     return _describe_fields(record_fields)
 
 
-def make_fetched_bill_text(bill_text: BillText) -> Fetched:
+def make_fetched_bill_text(text_answer: BillText) -> Fetched:
     """Return a piece of a bill's text in the shape of a fetched record."""
     return Fetched(
-        id=bill_text.bill_id,
-        title=bill_text.title,
-        text=bill_text.text,
-        url=bill_text.url,
-        metadata={"source": "bills", "version": bill_text.version, "stage": bill_text.stage},
+        id=text_answer.bill_id,
+        title=text_answer.title,
+        text=text_answer.text,
+        url=text_answer.url,
+        metadata={"source": "bills", "version": text_answer.version, "stage": text_answer.stage},
         source="bills",
-        citation=bill_text.citation,
-        record={"versions": bill_text.versions},
-        offset=bill_text.offset,
-        total_chars=bill_text.total_chars,
-        next_offset=bill_text.next_offset,
-        more_url=bill_text.more_url,
+        citation=text_answer.citation,
+        record={"versions": text_answer.versions},
+        offset=text_answer.offset,
+        total_chars=text_answer.total_chars,
+        next_offset=text_answer.next_offset,
+        more_url=text_answer.more_url,
         links={},
         links_url=None,
     )

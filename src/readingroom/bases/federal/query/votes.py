@@ -39,17 +39,17 @@ def count_sides_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]
     }
 
 
-def read_party_tallies(db: Database, roll_call: dict[str, Any]) -> dict[str, dict[str, int]]:
+def read_party_tallies(db: Database, roll_call_fields: dict[str, Any]) -> dict[str, dict[str, int]]:
     """Return how many of each party voted how: as printed, else of the members that are loaded."""
-    if not are_party_totals_whole(roll_call):
-        return count_sides_by_party(db, roll_call["id"])
+    if not are_party_totals_whole(roll_call_fields):
+        return count_sides_by_party(db, roll_call_fields["id"])
     printed_side_counts_by_party = {
         party_totals["party"]: {
             vote_side: party_totals[vote_side]
             for vote_side in _VOTE_SIDES
             if party_totals[vote_side]
         }
-        for party_totals in roll_call["party_totals"]
+        for party_totals in roll_call_fields["party_totals"]
     }
     return {
         party_name: printed_side_counts_by_party[party_name]
@@ -64,27 +64,31 @@ def read_party_tallies(db: Database, roll_call: dict[str, Any]) -> dict[str, dic
     }
 
 
-def are_party_totals_whole(roll_call: dict[str, Any]) -> bool:
+def are_party_totals_whole(roll_call_fields: dict[str, Any]) -> bool:
     """Return whether the totals by party add up to those of the vote: not of some members only."""
-    total_by_side = roll_call.get("totals") or {}
+    total_by_side = roll_call_fields.get("totals") or {}
     # Where members vote for a person, they are in no total.
-    if not _count_voters(roll_call) or _count_voters(roll_call) < (roll_call.get("recorded") or 0):
+    if not _count_voters(roll_call_fields) or _count_voters(roll_call_fields) < (
+        roll_call_fields.get("recorded") or 0
+    ):
         return False
     return all(
-        sum(party_totals[vote_side] for party_totals in roll_call.get("party_totals") or ())
+        sum(party_totals[vote_side] for party_totals in roll_call_fields.get("party_totals") or ())
         == (total_by_side.get(vote_side) or 0)
         for vote_side in _VOTE_SIDES
     )
 
 
-def _count_voters(roll_call: dict[str, Any]) -> int:
-    return sum((roll_call.get("totals") or {}).get(vote_side) or 0 for vote_side in _VOTE_SIDES)
+def _count_voters(roll_call_fields: dict[str, Any]) -> int:
+    return sum(
+        (roll_call_fields.get("totals") or {}).get(vote_side) or 0 for vote_side in _VOTE_SIDES
+    )
 
 
-def describe_missing_voters(roll_call: dict[str, Any]) -> str | None:
+def describe_missing_voters(roll_call_fields: dict[str, Any]) -> str | None:
     """Return of how many members a roll call's votes are loaded, unless it is of all."""
-    voter_count = _count_voters(roll_call)
-    recorded_count = roll_call.get("recorded") or 0
+    voter_count = _count_voters(roll_call_fields)
+    recorded_count = roll_call_fields.get("recorded") or 0
     if not recorded_count:
         return "How each member voted is not loaded here."
     if recorded_count >= voter_count:
@@ -186,19 +190,19 @@ def list_members_voting_alike(
     return similar_members, len(member_rows)
 
 
-def summarize_roll_call(db: Database, roll_call: dict[str, Any]) -> dict[str, Any]:
+def summarize_roll_call(db: Database, roll_call_fields: dict[str, Any]) -> dict[str, Any]:
     """Return what was voted on, how it ended, how many votes it took, and how each party voted."""
-    total_by_side = roll_call.get("totals") or {}
+    total_by_side = roll_call_fields.get("totals") or {}
     # Of those who voted: members who were present or absent count for no majority.
     voter_count = (total_by_side.get("yea") or 0) + (total_by_side.get("nay") or 0)
     return {
         **{
-            field_name: roll_call.get(field_name)
+            field_name: roll_call_fields.get(field_name)
             for field_name in ("title", "question", "result", "totals")
         },
-        "majority_required": roll_call.get("majority_required"),
-        "needed": count_votes_needed(roll_call.get("majority_required") or "", voter_count),
-        "by_party": read_party_tallies(db, roll_call),
+        "majority_required": roll_call_fields.get("majority_required"),
+        "needed": count_votes_needed(roll_call_fields.get("majority_required") or "", voter_count),
+        "by_party": read_party_tallies(db, roll_call_fields),
     }
 
 
@@ -207,11 +211,16 @@ def count_votes_needed(required_majority: str, voter_count: int) -> int | None:
 
     None for a majority that is not stated as a share.
     """
-    numerator, slash_mark, denominator = required_majority.partition("/")
-    if not (slash_mark and numerator.isdecimal() and denominator.isdecimal() and int(denominator)):
+    numerator_text, slash_mark, denominator_text = required_majority.partition("/")
+    if not (
+        slash_mark
+        and numerator_text.isdecimal()
+        and denominator_text.isdecimal()
+        and int(denominator_text)
+    ):
         return None
     # Not by floats, which cannot write two thirds.
-    required_share = Fraction(int(numerator), int(denominator))
+    required_share = Fraction(int(numerator_text), int(denominator_text))
     return (
         voter_count // 2 + 1
         if required_share == Fraction(1, 2)
@@ -220,17 +229,18 @@ def count_votes_needed(required_majority: str, voter_count: int) -> int | None:
 
 
 def describe_roll_call(
-    roll_call: dict[str, Any], side_counts_by_party: dict[str, dict[str, int]]
+    roll_call_fields: dict[str, Any], side_counts_by_party: dict[str, dict[str, int]]
 ) -> str:
     """Return a roll call in words: its result, its totals, and how each party voted."""
-    total_by_side = roll_call.get("totals") or {}
+    total_by_side = roll_call_fields.get("totals") or {}
     description_lines = [
-        f"{roll_call['question']}: {roll_call.get('result') or 'no result is stated'}",
+        f"{roll_call_fields['question']}: "
+        f"{roll_call_fields.get('result') or 'no result is stated'}",
         f"Yea {total_by_side.get('yea', 0)}, nay {total_by_side.get('nay', 0)}, present "
         f"{total_by_side.get('present', 0)}, not voting {total_by_side.get('not_voting', 0)}.",
     ]
-    recorded_count = roll_call.get("recorded") or 0
-    if are_party_totals_whole(roll_call):
+    recorded_count = roll_call_fields.get("recorded") or 0
+    if are_party_totals_whole(roll_call_fields):
         description_lines.append(f"By party ({recorded_count} members' votes are loaded here):")
     elif side_counts_by_party:
         description_lines.append(

@@ -117,9 +117,9 @@ class ParsedRecord:
     other such records, and left out where that source is loaded."""
     searchable_fields: SearchableFields | None = None
     text: RecordText | None = None
-    facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    values_by_facet: Mapping[str, Sequence[str]] = field(default_factory=dict)
     names: Sequence[str] = ()
-    children: Mapping[str, ChildRows] = field(default_factory=dict)
+    child_rows_by_table: Mapping[str, ChildRows] = field(default_factory=dict)
     """Rows of child tables, by table, each without the id of the record it belongs to."""
     links: Sequence[RecordLink] = ()
     """All are replaced when the same loader reads the record, or this part of it, again."""
@@ -129,7 +129,7 @@ class ParsedRecord:
     @property
     def is_mention(self) -> bool:
         """Whether it says nothing but that there is such a record."""
-        return self.is_partial and not (self.text or self.links or self.children)
+        return self.is_partial and not (self.text or self.links or self.child_rows_by_table)
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,8 @@ def load_vocabulary() -> NameVocabulary:
 def _index_meanings_by_word(words_by_meaning: Mapping[str, str]) -> dict[str, str]:
     return {
         word: word_meaning
-        for word_meaning, words_of_meaning in words_by_meaning.items()
-        for word in words_of_meaning.split()
+        for word_meaning, meaning_text in words_by_meaning.items()
+        for word in meaning_text.split()
     }
 
 

@@ -48,8 +48,8 @@ def make_vote_id(
 
 def make_law_id(law_number: str, is_private: bool = False) -> str:
     """`117-103` becomes `pl:117-103`; private laws have a series of their own."""
-    congress, _, running_number = fold_dashes(law_number).partition("-")
-    return f"{'pvtl' if is_private else 'pl'}:{int(congress)}-{int(running_number)}"
+    congress_text, _, running_number = fold_dashes(law_number).partition("-")
+    return f"{'pvtl' if is_private else 'pl'}:{int(congress_text)}-{int(running_number)}"
 
 
 def make_committee_id(committee_code: str) -> str:
@@ -66,8 +66,8 @@ def make_sap_id(
     congress: int | str, issued_on: str, bill_codes: Sequence[str], repeat_number: int = 1
 ) -> str:
     """Return the id of a statement; those of a day on the same bills differ in a last number."""
-    joined_codes = "-".join(bill_codes).lower() or "unnumbered"
-    return f"sap:{int(congress)}:{issued_on}:{joined_codes}" + (
+    joined_codes_text = "-".join(bill_codes).lower() or "unnumbered"
+    return f"sap:{int(congress)}:{issued_on}:{joined_codes_text}" + (
         f":{repeat_number}" if repeat_number > 1 else ""
     )
 

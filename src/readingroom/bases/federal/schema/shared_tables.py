@@ -335,11 +335,13 @@ CREATE OR REPLACE TRIGGER {record_source.name}_recomputed BEFORE UPDATE OF recor
 def _map_computed_columns(record_source: Source) -> dict[str, tuple[str, str]]:
     """Return the type of each column that is computed, and its value in terms of `fields`."""
     type_and_value_by_column = {
-        citation_field: (
-            _POSTGRES_TYPE_BY_SQLITE_TYPE["TEXT"] if citation_field == "published_at" else "text",
-            f"fields ->> '{citation_field}'",
+        citation_field_name: (
+            _POSTGRES_TYPE_BY_SQLITE_TYPE["TEXT"]
+            if citation_field_name == "published_at"
+            else "text",
+            f"fields ->> '{citation_field_name}'",
         )
-        for citation_field in CITATION_FIELDS
+        for citation_field_name in CITATION_FIELDS
     }
     for table_column in record_source.columns:
         type_and_value_by_column[table_column.name] = (

@@ -140,7 +140,7 @@ class Source:
 
     name: str
     shape: Shape
-    record_model: type[Record]
+    record_class: type[Record]
     columns: tuple[Column, ...] = ()
     aliases: tuple[str, ...] = ()
     newest_date_field: str = "published_at"
@@ -208,13 +208,13 @@ _LABELS_BY_SOURCE = {
 }
 
 
-def _make_search_facet(facet_field: str) -> Facet:
+def _make_search_facet(facet_name: str) -> Facet:
     """Return a facet that searches filter by: it serves lists and aggregates too."""
     return Facet(
-        facet_field,
+        facet_name,
         f"""SELECT d.id AS id, f.value AS value FROM facets f JOIN documents d USING (doc)
-            WHERE f.field = '{facet_field}'""",
-        search_field=facet_field,
+            WHERE f.field = '{facet_name}'""",
+        search_field=facet_name,
     )
 
 
@@ -228,9 +228,9 @@ def _make_link_facet(facet_name: str, *link_kinds: str) -> Facet:
     )
 
 
-def _list_choices(record_model: type[Record], field_name: str) -> tuple[str, ...]:
+def _list_choices(record_class: type[Record], field_name: str) -> tuple[str, ...]:
     """Return the values that a record's model allows for a field."""
-    return get_args(record_model.model_fields[field_name].annotation)
+    return get_args(record_class.model_fields[field_name].annotation)
 
 
 _CONGRESS_COLUMN = Column("congress", "INTEGER")

@@ -121,7 +121,7 @@ def _rank_passages(
     ).fetchone()
     phrases = [_list_stored_stems(query_phrase) for query_phrase in lexical_query.phrases]
     weight_by_term = _weigh_terms(
-        phrases, [_list_stored_stems(query_word) for query_word in lexical_query.words]
+        phrases, [_list_stored_stems(query_word_text) for query_word_text in lexical_query.words]
     )
     # As in FTS5: a term of most passages would count against a match.
     rarity_by_term = {

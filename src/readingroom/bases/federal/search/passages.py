@@ -14,7 +14,7 @@ from readingroom.storage.database import Database, Row
 _CODE_BY_SOURCE = {source.name: source_code for source_code, source in enumerate(SOURCES)}
 
 
-PASSAGE_COLUMNS = """c.chunk, p.title, p.abstract, p.action, p.body,
+PASSAGE_COLUMNS_SQL = """c.chunk, p.title, p.abstract, p.action, p.body,
     (SELECT h.title FROM chunks k JOIN passages h USING (chunk)
      WHERE k.doc = c.doc AND k.part = 'head' AND k.ordinal = 0) AS heading"""
 """What `build_passage_text` reads, of chunks `c` and passages `p`."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from datetime import date
 
 from readingroom.bases.federal.schema.sources import Shape, list_source_names, list_sources_of_shape
-from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, read_records_generation
+from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS_SQL, read_records_generation
 from readingroom.core import clock
 from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.storage.database import Database, Row
@@ -26,10 +26,10 @@ _MAX_PRIORITIZED_DOCUMENTS = 10_000
 _DAYS_PER_LINK_DOUBLING = 182
 
 _EMBEDDED_SOURCE_NAMES = tuple(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
-_EMBEDDED_SOURCE_PLACEHOLDERS = ", ".join("?" * len(_EMBEDDED_SOURCE_NAMES))
+_EMBEDDED_SOURCE_PLACEHOLDERS_SQL = ", ".join("?" * len(_EMBEDDED_SOURCE_NAMES))
 _UNEMBEDDED_SQL = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
-    WHERE v.chunk IS NULL AND d.source IN ({_EMBEDDED_SOURCE_PLACEHOLDERS})"""
+    WHERE v.chunk IS NULL AND d.source IN ({_EMBEDDED_SOURCE_PLACEHOLDERS_SQL})"""
 _CLAIM_LOCK_NAME = "readingroom:federal:embedding_leases"
 _NOT_LEASED_SQL = "NOT EXISTS (SELECT 1 FROM embedding_leases l WHERE l.chunk = c.chunk)"
 
@@ -210,7 +210,7 @@ def _read_waiting_passages(db: Database, document_row_ids: list[int]) -> list[Ro
         for document_position, document_row_id in enumerate(dict.fromkeys(document_row_ids))
     }
     waiting_rows = db.execute(
-        f"""SELECT c.doc, {PASSAGE_COLUMNS} {_UNEMBEDDED_SQL}
+        f"""SELECT c.doc, {PASSAGE_COLUMNS_SQL} {_UNEMBEDDED_SQL}
            AND c.doc IN ({db.dialect.parameter_numbers_sql}) AND {_NOT_LEASED_SQL}""",
         (*_EMBEDDED_SOURCE_NAMES, json.dumps(document_row_ids)),
     ).fetchall()

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from readingroom.bases.federal.schema.fold import fold_all_words
 from readingroom.bases.federal.search.evidence import compute_bonuses
 from readingroom.bases.federal.search.full_text import count_passages_with_word
-from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, build_passage_text
+from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS_SQL, build_passage_text
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.core.arrays import Vector
 from readingroom.core.modes import Mode
@@ -260,7 +260,7 @@ def _score_passages(
 
 def _read_passages(db: Database, chunk_ids: Iterable[str]) -> list[Row]:
     return db.execute(
-        f"""SELECT {PASSAGE_COLUMNS} FROM chunks c JOIN passages p USING (chunk)
+        f"""SELECT {PASSAGE_COLUMNS_SQL} FROM chunks c JOIN passages p USING (chunk)
             WHERE c.chunk IN ({db.dialect.parameter_numbers_sql}) ORDER BY c.chunk""",
         (json.dumps([int(chunk_id) for chunk_id in chunk_ids]),),
     ).fetchall()

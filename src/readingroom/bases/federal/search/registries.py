@@ -85,8 +85,8 @@ def _find_meant_source_names(query_stems: Mapping[str, None]) -> set[str]:
     word_stemmer = get_shared_stemmer()
     return {
         source_name
-        for source_name, kind_words in _KIND_WORDS_BY_SOURCE.items()
-        if query_stems.keys() & set(word_stemmer.stem_significant_words(kind_words))
+        for source_name, kind_text in _KIND_WORDS_BY_SOURCE.items()
+        if query_stems.keys() & set(word_stemmer.stem_significant_words(kind_text))
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS
+from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS_SQL
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.search.vectors import (
     FederalVectors,
@@ -65,7 +65,7 @@ class FederalPassages:
         """Return what is embedded of passages, of those that are here and have no vector yet."""
         with self._open_records() as db:
             passage_rows = db.execute(
-                f"""SELECT {PASSAGE_COLUMNS} FROM chunks c JOIN passages p USING (chunk)
+                f"""SELECT {PASSAGE_COLUMNS_SQL} FROM chunks c JOIN passages p USING (chunk)
                     WHERE c.chunk IN ({db.dialect.parameter_numbers_sql})
                         AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.chunk = c.chunk)""",
                 (json.dumps(list(passage_ids)),),

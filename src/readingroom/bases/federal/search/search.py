@@ -134,12 +134,12 @@ def run_search(
     search_plan, query_vector = _embed_query(db, search_plan, vector_index)
     passage_owners.add_new_passages(db)
     with enforce_deadline(db, _TIME_LIMIT_SECONDS):
-        proposed_by_words, matching_count = (
+        word_proposals, matching_count = (
             rank_by_words(db, search_plan, passage_owners)
             if search_plan.lexical_sources
             else ([], 0)
         )
-        proposed_by_meaning = (
+        meaning_proposals = (
             []
             if query_vector is None
             else rank_by_meaning(db, search_plan, query_vector, vector_index, passage_owners)
@@ -150,13 +150,13 @@ def run_search(
             query_vector,
             vector_index,
             len(passage_owners),
-            proposed_by_words,
-            proposed_by_meaning,
+            word_proposals,
+            meaning_proposals,
             search_plan.offset + search_plan.limit,
         )
         proposed_document_row_ids = {
             proposed_record.document_row_id
-            for proposed_record in (*proposed_by_words, *proposed_by_meaning)
+            for proposed_record in (*word_proposals, *meaning_proposals)
         }
         page_records = ranked_records[search_plan.offset : search_plan.offset + search_plan.limit]
         vector_index.prioritize_missing_vectors(
@@ -291,10 +291,10 @@ def _build_condition(search_plan: SearchPlan) -> tuple[str, list[str]]:
         sql_clauses.append("d.published_at <= ?")
         condition_values.append(search_plan.until)
     for filter_name, allowed_values in search_plan.facet_filters.items():
-        value_placeholders = ", ".join("?" * len(allowed_values))
+        value_placeholders_sql = ", ".join("?" * len(allowed_values))
         sql_clauses.append(
             "EXISTS (SELECT 1 FROM facets f WHERE f.field = ? "
-            f"AND f.value IN ({value_placeholders}) AND f.doc = d.doc)"
+            f"AND f.value IN ({value_placeholders_sql}) AND f.doc = d.doc)"
         )
         condition_values += [filter_name, *allowed_values]
     if not sql_clauses:
@@ -469,7 +469,7 @@ def _list_query_stems(query_text: str) -> list[str]:
     # Five letters are stem enough to choose a snippet by: regul-ation, regul-ate.
     return [
         *parse_query(query_text).phrases,
-        *(query_word[:5] for query_word in extract_query_words(query_text)),
+        *(query_word_text[:5] for query_word_text in extract_query_words(query_text)),
     ]
 
 

@@ -127,8 +127,8 @@ class FederalVectors:
 def build_vector_filter(
     source_names: list[str],
     facet_filters: dict[str, tuple[str, ...]],
-    since_day: str | None,
-    until_day: str | None,
+    since_day_text: str | None,
+    until_day_text: str | None,
     document_row_ids: tuple[int, ...] | None,
 ) -> Filter:
     """Return the filters of a search as one of the engine."""
@@ -139,9 +139,13 @@ def build_vector_filter(
         for facet_name, allowed_values in facet_filters.items()
         if facet_name in SINGLE_VALUE_FIELDS
     ]
-    if since_day or until_day:
+    if since_day_text or until_day_text:
         combined_filters.append(
-            Range("day", _convert_to_day_ordinal(since_day), _convert_to_day_ordinal(until_day))
+            Range(
+                "day",
+                _convert_to_day_ordinal(since_day_text),
+                _convert_to_day_ordinal(until_day_text),
+            )
         )
     if document_row_ids is not None:
         combined_filters.append(In("doc", document_row_ids))

@@ -49,7 +49,7 @@ _CALIBRATION = Calibration(
     cosine_gap_weight=4.78,
     decline_per_fit=24.0,
 )
-_TEXT_FIELD = "text"
+_TEXT_FIELD_NAME = "text"
 _READ_ONLY_MESSAGE = (
     "The passages of the guidance are read only: a sync writes them, by GuidanceLibrary.put_page"
 )
@@ -230,7 +230,7 @@ class OfflineIndex:
                     library_passages, filter_fields, self._embedder, word_index_path
                 )
                 self._page_word_index = LexicalIndex(
-                    self._index_folder / "pages.db", {_TEXT_FIELD: 1.0}, FilterFields()
+                    self._index_folder / "pages.db", {_TEXT_FIELD_NAME: 1.0}, FilterFields()
                 )
             elif self._indexed_generation != library_generation:
                 # Another process wrote: what is derived is built anew.
@@ -268,7 +268,7 @@ class ReadOnlyPassages(StoredCollection):
         for filter_condition in flatten_filter(where):
             assert isinstance(filter_condition, In)
             sql_conditions.append(
-                f"{filter_condition.field} IN ({','.join('?' * len(filter_condition.values))})"
+                f"{filter_condition.field_name} IN ({','.join('?' * len(filter_condition.values))})"
             )
             sql_values += map(str, filter_condition.values)
         where_clause = f"WHERE {' AND '.join(sql_conditions)}" if sql_conditions else ""
@@ -348,4 +348,4 @@ def _make_page_documents(passage_chunks: Chunks) -> Iterator[LexicalDocument]:
         passage_text = searched_text.partition("\n")[2]
         passage_texts_by_page.setdefault(str(chunk_metadata["path"]), []).append(passage_text)
     for page_path, passage_texts in passage_texts_by_page.items():
-        yield LexicalDocument(page_path, {_TEXT_FIELD: "\n".join(passage_texts)}, {})
+        yield LexicalDocument(page_path, {_TEXT_FIELD_NAME: "\n".join(passage_texts)}, {})

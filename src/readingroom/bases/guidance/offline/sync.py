@@ -77,17 +77,17 @@ class GuidanceSync:
         embedder: Embedder,
         report_progress: ReportProgress,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
-        clock_function: Callable[[], float] = time.monotonic,
+        read_clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._library = guidance_library
         self._client = upstream_client
         self._embedder = embedder
         self._report_progress = report_progress
         self._sleep = sleep
-        self._now = clock_function
-        self._must_end_at = clock_function() + MAX_SYNC_SECONDS
+        self._get_now = read_clock
+        self._must_end_at = read_clock() + MAX_SYNC_SECONDS
         self._fetched_bytes = 0
-        self._skipped_in_a_row = 0
+        self._skipped_in_a_row_count = 0
         self._call_context = CallContext("sync", "guidance-sync")
         self._summary = SyncSummary()
 
@@ -180,14 +180,14 @@ class GuidanceSync:
             self._summary.skipped.append(SkippedPage(pending_page.path, skip_reason))
             await self._report_progress(0, None, f"{pending_page.path} was skipped: {skip_reason}")
             # A page that arrived shows that GOV.UK is at work.
-            self._skipped_in_a_row += isinstance(error, UpstreamError)
-            if self._skipped_in_a_row >= _MAX_FAILURES_IN_A_ROW:
+            self._skipped_in_a_row_count += isinstance(error, UpstreamError)
+            if self._skipped_in_a_row_count >= _MAX_FAILURES_IN_A_ROW:
                 raise UpstreamUnavailable(
                     f"GOV.UK failed for {_MAX_FAILURES_IN_A_ROW} pages in a row, at last with: "
                     f"{skip_reason}. What was fetched is kept; the next sync goes on from there"
                 ) from error
         else:
-            self._skipped_in_a_row = 0
+            self._skipped_in_a_row_count = 0
 
     async def _fetch_page(self, pending_page: PendingPage) -> None:
         stored_page = await anyio.to_thread.run_sync(self._library.read_page, pending_page.path)
@@ -242,7 +242,7 @@ class GuidanceSync:
             exceeded_limit_text = f"{MAX_PAGES:,} pages"
         elif self._fetched_bytes > MAX_SYNC_BYTES:
             exceeded_limit_text = f"{MAX_SYNC_BYTES // 1024**2:,} MB"
-        elif self._now() > self._must_end_at:
+        elif self._get_now() > self._must_end_at:
             exceeded_limit_text = f"{MAX_SYNC_SECONDS / 3600:.0f} hours"
         else:
             return

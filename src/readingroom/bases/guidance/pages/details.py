@@ -33,13 +33,13 @@ _MAX_JSON_DEPTH = 40  # of fields inside fields; headings stay at the sixth leve
 
 
 class DetailsRenderer:
-    """Renders the details of one item; `linked_items` are the items it links to, by content id."""
+    """Renders the details of one item; `linked_items_by_id` are the items it links to."""
 
     def __init__(
-        self, markdown_converter: MarkdownConverter, linked_items: Mapping[str, JsonObject]
+        self, markdown_converter: MarkdownConverter, linked_items_by_id: Mapping[str, JsonObject]
     ) -> None:
         self._converter = markdown_converter
-        self._linked_items = linked_items
+        self._linked_items_by_id = linked_items_by_id
         self._converted_html: set[str] = set()
 
     def render_details(self, page_details: JsonObject) -> Iterator[str]:
@@ -50,7 +50,7 @@ class DetailsRenderer:
         for field_name in (*FIRST_FIELDS, *later_field_names):
             if field_name in HIDDEN_FIELDS or field_name not in page_details:
                 continue
-            if field_renderer := self._FIELD_RENDERERS.get(field_name):
+            if field_renderer := self._RENDERERS_BY_FIELD.get(field_name):
                 yield from field_renderer(self, page_details[field_name], page_details)
             else:
                 yield from self._render_field(field_name, page_details[field_name], heading_level=2)
@@ -108,7 +108,7 @@ class DetailsRenderer:
         one_line_entries: list[str] = []
         for list_entry in list_entries:
             if isinstance(list_entry, str) and _UUID_PATTERN.fullmatch(list_entry):
-                list_entry = self._linked_items.get(list_entry)
+                list_entry = self._linked_items_by_id.get(list_entry)
             entry_line = _render_item_line(list_entry)
             if entry_line is not None:
                 one_line_entries.append(entry_line)
@@ -135,28 +135,28 @@ class DetailsRenderer:
                 or field_name in HIDDEN_FIELDS
             ):
                 continue
-            if field_renderer := self._FIELD_RENDERERS.get(field_name):
+            if field_renderer := self._RENDERERS_BY_FIELD.get(field_name):
                 yield from field_renderer(self, field_value, json_object)
             else:
                 yield from self._render_field(field_name, field_value, heading_level + 1)
 
     # --- fields of their own kind ---
 
-    def _render_guide_parts(self, guide_parts: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_guide_parts(self, guide_parts: Any, parent_fields: JsonObject) -> Iterator[str]:
         for guide_part in read_objects(guide_parts):
             yield make_heading(
                 find_text(guide_part.get("title")) or find_text(guide_part.get("slug"))
             )
             yield self._convert_html(read_html(guide_part.get("body")))
 
-    def _render_collection(self, document_groups: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_collection(self, document_groups: Any, parent_fields: JsonObject) -> Iterator[str]:
         for document_group in read_objects(document_groups):
             yield make_heading(find_text(document_group.get("title")))
             yield self._convert_html(read_html(document_group.get("body")))
             # Groups name documents by id only; their titles and paths are in the item's links.
             yield self._render_linked_items(document_group.get("documents"))
 
-    def _render_item_groups(self, item_groups: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_item_groups(self, item_groups: Any, parent_fields: JsonObject) -> Iterator[str]:
         for item_group in read_objects(item_groups):
             yield make_heading(
                 find_text(item_group.get("name")) or find_text(item_group.get("title"))
@@ -166,7 +166,7 @@ class DetailsRenderer:
             yield from self._render_list(read_list(item_group.get("contents")), 3)
 
     def _render_child_sections(
-        self, section_groups: Any, parent_object: JsonObject
+        self, section_groups: Any, parent_fields: JsonObject
     ) -> Iterator[str]:
         for section_group in read_objects(section_groups):
             yield make_heading(find_text(section_group.get("title")))
@@ -175,7 +175,7 @@ class DetailsRenderer:
                 for child_section in read_objects(section_group.get("child_sections"))
             )
 
-    def _render_alerts(self, alert_codes: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_alerts(self, alert_codes: Any, parent_fields: JsonObject) -> Iterator[str]:
         yield "\n".join(
             f"- {_humanize_field_name(alert_code)}"
             for alert_code in read_list(alert_codes)
@@ -184,27 +184,27 @@ class DetailsRenderer:
 
     def _render_linked_items(self, content_ids: Any) -> str:
         items_or_none = [
-            self._linked_items.get(content_id)
+            self._linked_items_by_id.get(content_id)
             for content_id in read_list(content_ids)
             if isinstance(content_id, str)
         ]
         return render_links([*filter(None, items_or_none)])
 
-    def _render_start_link(self, start_link: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_start_link(self, start_link: Any, parent_fields: JsonObject) -> Iterator[str]:
         start_address = make_website_url(find_text(start_link) or "")
         if start_address:
             button_text = escape_text(
-                find_text(parent_object.get("start_button_text")) or "Start now"
+                find_text(parent_fields.get("start_button_text")) or "Start now"
             )
             yield f"**{format_markdown_link(button_text, start_address)}**"
 
-    def _render_start_button(self, button_text: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_start_button(self, button_text: Any, parent_fields: JsonObject) -> Iterator[str]:
         # With a link it is the text of that link.
-        if not find_text(parent_object.get("transaction_start_link")) and find_text(button_text):
+        if not find_text(parent_fields.get("transaction_start_link")) and find_text(button_text):
             yield f"**{escape_text(button_text)}**"
 
     def _render_applicability(
-        self, nation_entries: Any, parent_object: JsonObject
+        self, nation_entries: Any, parent_fields: JsonObject
     ) -> Iterator[str]:
         nation_lines = []
         for nation_entry in nation_entries.values() if isinstance(nation_entries, Mapping) else ():
@@ -223,18 +223,18 @@ class DetailsRenderer:
             yield make_heading("Where it applies")
             yield "\n".join(nation_lines)
 
-    def _render_scotland(self, availability: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_scotland(self, availability: Any, parent_fields: JsonObject) -> Iterator[str]:
         yield _render_availability("Scotland", availability)
 
-    def _render_wales(self, availability: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_wales(self, availability: Any, parent_fields: JsonObject) -> Iterator[str]:
         yield _render_availability("Wales", availability)
 
     def _render_northern_ireland(
-        self, availability: Any, parent_object: JsonObject
+        self, availability: Any, parent_fields: JsonObject
     ) -> Iterator[str]:
         yield _render_availability("Northern Ireland", availability)
 
-    def _render_metadata(self, metadata: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_metadata(self, metadata: Any, parent_fields: JsonObject) -> Iterator[str]:
         metadata_lines = []
         for field_name, field_value in metadata.items() if isinstance(metadata, Mapping) else ():
             field_texts = [
@@ -249,7 +249,7 @@ class DetailsRenderer:
                 metadata_lines.append(f"- {_humanize_field_name(field_name)}: {shown_text}")
         yield "\n".join(metadata_lines)
 
-    def _render_steps(self, step_navigation: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_steps(self, step_navigation: Any, parent_fields: JsonObject) -> Iterator[str]:
         if not isinstance(step_navigation, Mapping):
             return
         yield self._convert_html(read_html(step_navigation.get("introduction")))
@@ -263,7 +263,7 @@ class DetailsRenderer:
                 yield escape_text(find_text(step_content.get("text")) or "")
                 yield "\n".join(map(_render_task, read_objects(step_content.get("contents"))))
 
-    def _render_answer_nodes(self, tree_nodes: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_answer_nodes(self, tree_nodes: Any, parent_fields: JsonObject) -> Iterator[str]:
         """Yield the questions and outcomes of a smart answer; each option says where it leads."""
         titles_by_slug = {
             node.get("slug"): find_text(node.get("title")) for node in read_objects(tree_nodes)
@@ -281,7 +281,7 @@ class DetailsRenderer:
                 )
             yield "\n".join(option_lines)
 
-    def _render_image_texts(self, images: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_image_texts(self, images: Any, parent_fields: JsonObject) -> Iterator[str]:
         """Yield what is said of pictures; the pictures themselves are not text."""
         for image in read_objects(images if isinstance(images, list) else [images]):
             image_texts = [
@@ -296,13 +296,13 @@ class DetailsRenderer:
             if plain_texts:
                 yield f"Picture: {' – '.join(dict.fromkeys(plain_texts))}"
 
-    def _render_logo_title(self, logo_fields: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_logo_title(self, logo_fields: Any, parent_fields: JsonObject) -> Iterator[str]:
         if isinstance(logo_fields, Mapping):
             formatted_title = find_text(logo_fields.get("formatted_title")) or ""
             self._converted_html.add(formatted_title)
             yield self._convert_html(formatted_title.replace("\n", "<br/>")).replace("\n", " ")
 
-    def _render_counts(self, counts_by_name: Any, parent_object: JsonObject) -> Iterator[str]:
+    def _render_counts(self, counts_by_name: Any, parent_fields: JsonObject) -> Iterator[str]:
         if isinstance(counts_by_name, Mapping):
             yield "\n".join(
                 f"- {_humanize_field_name(count_name)}: {named_count}"
@@ -310,7 +310,7 @@ class DetailsRenderer:
                 if isinstance(named_count, int)
             )
 
-    _FIELD_RENDERERS: ClassVar[
+    _RENDERERS_BY_FIELD: ClassVar[
         dict[str, Callable[["DetailsRenderer", Any, JsonObject], Iterator[str]]]
     ] = {
         "alert_status": _render_alerts,

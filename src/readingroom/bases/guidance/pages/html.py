@@ -42,7 +42,7 @@ class _TreeBuilder:
     def __init__(self) -> None:
         self._root = Element("html")
         self._open_elements = [self._root]
-        self._too_deep = 0  # elements that are open below the deepest one that is kept
+        self._too_deep_count = 0  # elements that are open below the deepest one that is kept
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         new_element = Element(tag, dict(attributes))
@@ -50,11 +50,11 @@ class _TreeBuilder:
         if len(self._open_elements) < _MAX_ELEMENT_DEPTH:
             self._open_elements.append(new_element)
         else:
-            self._too_deep += 1
+            self._too_deep_count += 1
 
     def end(self, tag: str) -> None:
-        if self._too_deep:
-            self._too_deep -= 1
+        if self._too_deep_count:
+            self._too_deep_count -= 1
         else:
             self._open_elements.pop()
 

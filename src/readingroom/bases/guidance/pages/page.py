@@ -79,9 +79,9 @@ class GovukPage:
 
     @cached_property
     def identifiers(self) -> Identifiers:
-        field_names = Identifiers.model_fields
+        fields_by_name = Identifiers.model_fields
         return Identifiers(
-            **{field_name: find_text(self.content.get(field_name)) for field_name in field_names}
+            **{field_name: find_text(self.content.get(field_name)) for field_name in fields_by_name}
         )
 
     @cached_property

@@ -62,14 +62,12 @@ def list_sections(page_text: str, page_anchors: Sequence[Anchor]) -> list[Sectio
         for heading_match in heading_matches
     ]
     section_spans: list[SectionSpan] = []
-    next_heading_offsets_by_level = [
-        len(page_text)
-    ] * 7  # by level: where the next heading of it is
+    next_heading_offsets = [len(page_text)] * 7  # by level: where the next heading of it is
     for heading_match, anchor_id in zip(
         reversed(heading_matches), reversed(anchor_ids), strict=True
     ):
         heading_level = len(heading_match[1])
-        section_end_offset = min(next_heading_offsets_by_level[1 : heading_level + 1])
+        section_end_offset = min(next_heading_offsets[1 : heading_level + 1])
         section_spans.append(
             SectionSpan(
                 to_plain_text(heading_match[2]),
@@ -79,7 +77,7 @@ def list_sections(page_text: str, page_anchors: Sequence[Anchor]) -> list[Sectio
                 section_end_offset,
             )
         )
-        next_heading_offsets_by_level[heading_level] = heading_match.start()
+        next_heading_offsets[heading_level] = heading_match.start()
     section_spans.reverse()
     return section_spans
 

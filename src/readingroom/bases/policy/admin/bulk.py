@@ -56,8 +56,8 @@ class BulkImport:
     async def _add_revision(self, policy_slug: str, imported_revision: ImportedRevision) -> None:
         revision_label = f"{policy_slug} {imported_revision.revision.version_label}"
         try:
-            report_list = await self._ingest_revision_if_missing(policy_slug, imported_revision)
-            report_list.append(revision_label)
+            report_lines = await self._ingest_revision_if_missing(policy_slug, imported_revision)
+            report_lines.append(revision_label)
         except KnowledgeError as error:
             if error.http_status >= 500:  # our own failure, so the next one would fail as well
                 raise

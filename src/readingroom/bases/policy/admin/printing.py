@@ -78,5 +78,5 @@ def list_cautions(answer_fields: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def format_version_label(revision: dict[str, Any] | None) -> str:
-    return revision["version_label"] if revision else "–"
+def format_version_label(revision_fields: dict[str, Any] | None) -> str:
+    return revision_fields["version_label"] if revision_fields else "–"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from readingroom.core.arrays import Vector
 from readingroom.core.filters import Metadata
-from readingroom.engine.context import CONTEXT_FIELD
+from readingroom.engine.context import CONTEXT_FIELD_NAME
 from readingroom.engine.ranking import (
     ComparedPassage,
     ProposedPassage,
@@ -76,7 +76,7 @@ class PlanRanker:
         passages_with_headings = [
             replace(
                 passage,
-                heading=str(metadata_by_passage_id.get(passage.id, {}).get(CONTEXT_FIELD, "")),
+                heading=str(metadata_by_passage_id.get(passage.id, {}).get(CONTEXT_FIELD_NAME, "")),
             )
             for passage in passages
         ]

@@ -25,7 +25,7 @@ from readingroom.core.dates import encode_day
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
-from readingroom.engine.context import CONTEXT_FIELD, make_heading_context
+from readingroom.engine.context import CONTEXT_FIELD_NAME, make_heading_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
 from readingroom.engine.shared.index import open_chunk_index
@@ -43,7 +43,7 @@ from readingroom.storage.chunks import (
 from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
 from readingroom.storage.postgres.database import PostgresDatabase
 
-CHUNK_COLLECTION = "policy_docs"
+CHUNK_COLLECTION_NAME = "policy_docs"
 
 SectionIndex = dict[str, list[str]]
 """The ids of the chunks in each section of a revision, in reading order, by folded reference."""
@@ -262,10 +262,10 @@ class PolicyStore:
         chunk_collection: ChunkCollection | PostgresCollection
         if self._database is None:
             local_store = self._chunk_store = ChunkStore(self._chunks_folder / "chroma")
-            chunk_collection = local_store.open_collection(CHUNK_COLLECTION)
+            chunk_collection = local_store.open_collection(CHUNK_COLLECTION_NAME)
         else:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
-            chunk_collection = shared_store.open_collection(CHUNK_COLLECTION, _FILTER_FIELDS)
+            chunk_collection = shared_store.open_collection(CHUNK_COLLECTION_NAME, _FILTER_FIELDS)
         self._index = open_chunk_index(
             chunk_collection,
             _FILTER_FIELDS,
@@ -343,7 +343,7 @@ def build_chunks(
                 "printed_pages": _PAGE_LABEL_SEPARATOR.join(
                     parsed_document.pages[page_number - 1].label for page_number in chunk.pages
                 ),
-                CONTEXT_FIELD: heading_context,
+                CONTEXT_FIELD_NAME: heading_context,
             }
             for chunk, heading_context in zip(
                 parsed_document.chunks, embedded_chunks.contexts, strict=True

@@ -23,7 +23,7 @@ from readingroom.bases.policy.compare.passages import (
 )
 from readingroom.bases.policy.models import QuotePlace
 from readingroom.bases.policy.registry.records import Revision, format_citation
-from readingroom.core.text import DASHES
+from readingroom.core.text import DASH_CHARACTERS
 
 _ELLIPSIS_PATTERN = re.compile(
     r"\s*(?:\[\s*(?:…|\.\s?\.\s?\.)\s*\]|\(\s*(?:…|\.\.\.)\s*\)|…|\.\s?\.\s?\.+)\s*"
@@ -47,12 +47,12 @@ _FOOTNOTE_AFTER_MARKS_REGEX = r"(?:(?<=[a-z][.,;:)’”\"'])\d{1,3}(?=\s|$))?"
 _BETWEEN_WORDS_REGEX = (
     r"(?:\s*\n\s*(?:\(?(?:[a-z]|[ivx]{1,4}|\d{1,3})[.)]|[•▪◦·–-]|[\uf000-\uf0ff])\s+|\s+)"
 )
-_WORD_START_REGEX = rf"(?<!\w)(?<!\w[{DASHES}'’])(?<!\d[.,])"
-_WORD_END_REGEX = rf"(?!\w)(?![{DASHES}'’]\w)(?![.,]\d)"
+_WORD_START_REGEX = rf"(?<!\w)(?<!\w[{DASH_CHARACTERS}'’])(?<!\d[.,])"
+_WORD_END_REGEX = rf"(?!\w)(?![{DASH_CHARACTERS}'’]\w)(?![.,]\d)"
 _REGEX_CLASS_BY_CHARACTER = {
     **dict.fromkeys("'‘’", "['‘’]"),
     **dict.fromkeys('"“”', '["“”]'),
-    **dict.fromkeys(DASHES, f"[{DASHES}]"),
+    **dict.fromkeys(DASH_CHARACTERS, f"[{DASH_CHARACTERS}]"),
 }
 _FOOTNOTE_LINE_PATTERN = re.compile(r"\d{1,3}\s?[A-Z“‘(h]")
 _MAX_FOOTNOTE_LINES = 30

@@ -222,13 +222,13 @@ class Ingestion:
         self._change_coordinator.on_step("delete_policy:files")
 
     async def amend_revision(
-        self, policy_slug: str, revision_id: str, changed_fields: dict[str, Any]
+        self, policy_slug: str, revision_id: str, changed_values: dict[str, Any]
     ) -> None:
         """Change a revision's dates or label, in the registry and on its chunks."""
         async with self._change_coordinator.begin_change(policy_slug):
             revisions = await self._registry.get_revisions(policy_slug)
             revision = timeline.get_revision(revisions, revision_id)
-            amended_revision = revision.model_copy(update=changed_fields)
+            amended_revision = revision.model_copy(update=changed_values)
             _, failed_ids = timeline.split_failed(revisions, amended_revision, closes_open=False)
             # The intent does not name the revision: all metadata of the policy is written again.
             async with self._enclose_replacement("amend", policy_slug, failed_ids):
@@ -236,7 +236,7 @@ class Ingestion:
                     policy_slug,
                     lambda revisions_before: timeline.replace_failed(
                         *(revisions_before, amended_revision, failed_ids, False),
-                        lambda others: timeline.amend_revision(others, revision_id, changed_fields),
+                        lambda others: timeline.amend_revision(others, revision_id, changed_values),
                     ),
                 )
                 self._change_coordinator.on_step("amend:registry")
@@ -263,13 +263,13 @@ class Ingestion:
             await self._store.delete_chunks_of_revision(policy_slug, revision_id)
             await anyio.to_thread.run_sync(self.files.delete_file, policy_slug, revision_id)
 
-    async def update_policy_details(self, policy_slug: str, changed_fields: dict[str, Any]) -> None:
+    async def update_policy_details(self, policy_slug: str, changed_values: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
         async with self._change_coordinator.begin_change(policy_slug):
             policy = await self._registry.get_policy(policy_slug)
             async with self._change_coordinator.record_intent("amend", source=policy_slug):
                 now = self._context.get_now()
-                changed_policy = policy.model_copy(update={**changed_fields, "updated_at": now})
+                changed_policy = policy.model_copy(update={**changed_values, "updated_at": now})
                 await self._registry.update_policy(changed_policy)
                 self._change_coordinator.on_step("amend:policy")
                 await self._update_metadata(policy_slug)

@@ -226,5 +226,5 @@ def _describe_diff(revision_diff: RevisionDiff) -> str:
         for change_label, change_count in count_by_label.items()
         if change_count
     ]
-    section_count = format_count(revision_diff.sections_compared, "section")
-    return f"{section_count}: {', '.join(summary_parts)}."
+    section_count_text = format_count(revision_diff.sections_compared, "section")
+    return f"{section_count_text}: {', '.join(summary_parts)}."

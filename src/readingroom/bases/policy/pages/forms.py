@@ -28,7 +28,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import InvalidArguments, validate_model
 from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.pages import BasePage, PageAnswer, PageRequest, RenderedPage, SeeOther
-from readingroom.web.forms import read_changed_fields
+from readingroom.web.forms import read_changed_values
 from readingroom.web.templates import render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
@@ -70,14 +70,18 @@ class PolicyForms:
         revision_page_path = "/policies/{source}/{revision_id}"
         return [
             BasePage(
-                "/policies/add", self.add_policy, "POST", "editor", form_page=self._show_policies
+                "/policies/add",
+                self.add_policy,
+                "POST",
+                "editor",
+                render_form_page=self._show_policies,
             ),
             BasePage(
                 "/policies/{source}/add",
                 self.add_revision,
                 "POST",
                 "editor",
-                form_page=self._show_policy,
+                render_form_page=self._show_policy,
                 max_upload_bytes=_MAX_UPLOAD_BYTES,
             ),
             BasePage(
@@ -85,7 +89,7 @@ class PolicyForms:
                 self.change_policy,
                 "POST",
                 "editor",
-                form_page=self._show_policy,
+                render_form_page=self._show_policy,
             ),
             BasePage("/policies/{source}/remove", self.ask_policy_removal, "GET", "editor"),
             BasePage("/policies/{source}/remove", self.remove_policy, "POST", "editor"),
@@ -94,7 +98,7 @@ class PolicyForms:
                 self.change_revision,
                 "POST",
                 "editor",
-                form_page=self._show_revision,
+                render_form_page=self._show_revision,
             ),
             BasePage(f"{revision_page_path}/reindex", self.reindex_revision, "POST", "editor"),
             BasePage(f"{revision_page_path}/remove", self.ask_revision_removal, "GET", "editor"),
@@ -116,16 +120,16 @@ class PolicyForms:
         """
         policy_slug = request.get_parameter("source")
         policy = await self._admin.get_policy(policy_slug)
-        entered_fields = read_changed_fields(request.parameters, make_policy_form_values(policy))
+        entered_fields = read_changed_values(request.parameters, make_policy_form_values(policy))
         if not entered_fields.get("title", policy.title):
             raise InvalidArguments([{"field": "title", "message": "a policy needs a title"}])
         # An empty field is a value: no description, and no authority.
-        changed_fields = {
+        changed_values = {
             field_name: entered_text or None for field_name, entered_text in entered_fields.items()
         }
-        if changed_fields:
+        if changed_values:
             await self._admin.update_policy_details(
-                policy_slug, validate_model(PolicyPatch, changed_fields)
+                policy_slug, validate_model(PolicyPatch, changed_values)
             )
         return SeeOther(f"/policies/{policy_slug}")
 
@@ -204,16 +208,16 @@ class PolicyForms:
             request.get_parameter("revision_id"),
         )
         revision = await self._admin.get_revision(policy_slug, revision_id)
-        entered_fields = read_changed_fields(
+        entered_fields = read_changed_values(
             request.parameters, make_revision_form_values(revision)
         )
         # An empty field is a value: no last day, and no notes.
-        changed_fields = {
+        changed_values = {
             field_name: entered_text or None for field_name, entered_text in entered_fields.items()
         }
-        if changed_fields:
+        if changed_values:
             await self._admin.amend_revision(
-                policy_slug, revision_id, validate_model(RevisionPatch, changed_fields)
+                policy_slug, revision_id, validate_model(RevisionPatch, changed_values)
             )
         return SeeOther(f"/policies/{policy_slug}/{revision_id}")
 

@@ -139,7 +139,7 @@ def draw_policy_chart(policy: PolicyDetail, asked_day: dt.date, today: dt.date) 
         and revision.effective_from <= asked_day
         and (revision.effective_to is None or asked_day <= revision.effective_to)
     ]
-    chart_finding = (
+    chart_finding_text = (
         f"On {format_day(asked_day)} the revision in force was {version_labels_in_force[0]}."
         if version_labels_in_force
         else f"On {format_day(asked_day)} no revision that was read here was in force."
@@ -155,7 +155,7 @@ def draw_policy_chart(policy: PolicyDetail, asked_day: dt.date, today: dt.date) 
     return draw_gantt(
         gantt_rows,
         asked_day,
-        chart_finding,
+        chart_finding_text,
         make_day_address=lambda first_day: f"/policies/{policy.source}?date={first_day}",
     )
 

@@ -75,7 +75,7 @@ def make_pages(policy_service: PolicyService, job_store: JobStore) -> BasePages:
             BasePage(
                 "/policies/check",
                 quotation_pages.check_quotation,
-                form_page=quotation_pages.check_quotation,
+                render_form_page=quotation_pages.check_quotation,
             ),
             *PolicyForms(
                 policy_service,
@@ -114,7 +114,7 @@ class PolicyPages:
             PolicySnapshot(date=asked_day.isoformat())
         )
         policies = await self._admin.list_policy_details()
-        chart_finding = (
+        chart_finding_text = (
             f"{policy_snapshot.in_force_count} of {policy_snapshot.policy_count} policies had a "
             "revision in "
             f"force on {format_day(asked_day)}."
@@ -122,13 +122,13 @@ class PolicyPages:
         period_chart = draw_gantt(
             [make_gantt_row(policy, self._service.today) for policy in policies],
             asked_day,
-            chart_finding,
+            chart_finding_text,
             make_day_address=lambda first_day: f"/policies?date={first_day}",
         )
         body_html = _render(
             "policies.html",
             chart=period_chart if policies else None,
-            finding=chart_finding,
+            finding=chart_finding_text,
             day=asked_day,
             entries=policy_snapshot.policies,
             reasons=CAUTION_BY_REASON,
@@ -228,9 +228,9 @@ class PolicyPages:
         self, search_request: SearchRequest, tool_context: ToolContext
     ) -> Sequence[SearchOmission]:
         """Return the policies that a search leaves out on its day, each with the reason."""
-        asked_day = search_request.day or self._service.today.isoformat()
+        asked_day_text = search_request.day or self._service.today.isoformat()
         arguments = SearchPolicy(
-            query=search_request.query, effective_date=asked_day, n_results=1, mode="lexical"
+            query=search_request.query, effective_date=asked_day_text, n_results=1, mode="lexical"
         )
         policy_scope = await self._service.resolve_scope(arguments)
         return [

@@ -109,11 +109,11 @@ class QuotationPages:
                 "the words stand here" if has_quotation else "not there",
             )
             gantt_rows.append(GanttRow(revision.version_label, [gantt_span], gantt_span.href))
-        chart_finding = (
+        chart_finding_text = (
             f"The words stand in {len(found_revision_ids)} of "
             f"{format_count(len(revisions), 'revision')} (the dark bars)."
         )
-        return draw_gantt(gantt_rows, asked_day, chart_finding, ("Revision", "Bar"))
+        return draw_gantt(gantt_rows, asked_day, chart_finding_text, ("Revision", "Bar"))
 
 
 def _describe_verdict(quote_check: QuoteCheck) -> str:

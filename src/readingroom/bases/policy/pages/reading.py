@@ -215,16 +215,16 @@ class PageViews:
 
 def _make_quote_example(revision: RevisionDetail, quoted_text: str) -> ToolExample:
     """Return the call that finds the words in this very revision."""
-    first_day = revision.effective_from.isoformat()
+    first_day_text = revision.effective_from.isoformat()
     if can_be_in_force(revision):
         return ToolExample(
             "verify_policy_quote",
-            {"source": revision.source, "quote": quoted_text, "date": first_day},
+            {"source": revision.source, "quote": quoted_text, "date": first_day_text},
         )
     example_arguments = {
         "query": quoted_text,
         "sources": [revision.source],
-        "effective_date": first_day,
+        "effective_date": first_day_text,
         "include_emerging": True,
     }
     return ToolExample("search_policy", example_arguments)

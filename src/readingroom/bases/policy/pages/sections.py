@@ -141,13 +141,13 @@ class SectionHistoryPages:
         )
         tool_example = None
         if len(eligible_revisions) > 1:
-            compared_days = {
+            day_arguments = {
                 "from_date": eligible_revisions[0].effective_from.isoformat(),
                 "to_date": eligible_revisions[-1].effective_from.isoformat(),
             }
             tool_example = ToolExample(
                 "compare_policy_revisions",
-                {"source": policy_slug, **compared_days, "section_ref": section_ref},
+                {"source": policy_slug, **day_arguments, "section_ref": section_ref},
             )
         return RenderedPage(
             page_title, body_html, data=sections_oldest_first, tool_example=tool_example

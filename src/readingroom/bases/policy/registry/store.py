@@ -165,26 +165,22 @@ class PolicyRegistry:
 
     async def get_timelines(self, policy_slugs: Iterable[str]) -> dict[str, Timeline]:
         """Return the revisions of several policies, newest first, in two round trips."""
-        slug_list = list(policy_slugs)
+        slugs = list(policy_slugs)
         async with self._translate_errors():
             async with self._client.pipeline(transaction=False) as redis_pipe:
-                for policy_slug in slug_list:
+                for policy_slug in slugs:
                     # Scored by first day, so Redis itself returns them newest first.
                     redis_pipe.zrevrange(_make_revisions_key(policy_slug), 0, -1)
                 revision_ids_in_slug_order = await redis_pipe.execute()
             slug_and_id_pairs = [
                 (policy_slug, revision_id)
-                for policy_slug, revision_ids in zip(
-                    slug_list, revision_ids_in_slug_order, strict=True
-                )
+                for policy_slug, revision_ids in zip(slugs, revision_ids_in_slug_order, strict=True)
                 for revision_id in revision_ids
             ]
             redis_hashes = await self._read_redis_hashes(
                 [_make_revision_key(*slug_and_id_pair) for slug_and_id_pair in slug_and_id_pairs]
             )
-        revisions_by_slug: dict[str, list[Revision]] = {
-            policy_slug: [] for policy_slug in slug_list
-        }
+        revisions_by_slug: dict[str, list[Revision]] = {policy_slug: [] for policy_slug in slugs}
         for (policy_slug, _), redis_hash in zip(slug_and_id_pairs, redis_hashes, strict=True):
             if redis_hash:  # empty: it was deleted between the two reads
                 revisions_by_slug[policy_slug].append(_parse_redis_hash(Revision, redis_hash))
@@ -193,18 +189,18 @@ class PolicyRegistry:
             for policy_slug, policy_revisions in revisions_by_slug.items()
         }
 
-    async def change_revisions(self, policy_slug: str, change_rule: ChangeRule) -> list[Revision]:
-        """Write what `change_rule` returns for the policy's revisions; as `replace_revisions`."""
+    async def change_revisions(self, policy_slug: str, apply_rule: ChangeRule) -> list[Revision]:
+        """Write what `apply_rule` returns for the policy's revisions; as `replace_revisions`."""
         return await self.replace_revisions(
-            policy_slug, lambda revisions_before: (change_rule(revisions_before), ())
+            policy_slug, lambda revisions_before: (apply_rule(revisions_before), ())
         )
 
     async def replace_revisions(
-        self, policy_slug: str, change_rule: ReplacementRule
+        self, policy_slug: str, apply_rule: ReplacementRule
     ) -> list[Revision]:
-        """Write and delete what `change_rule` returns for the policy's revisions, all or nothing.
+        """Write and delete what `apply_rule` returns for the policy's revisions, all or nothing.
 
-        Returns what was written. When somebody else writes meanwhile, `change_rule` is called
+        Returns what was written. When somebody else writes meanwhile, `apply_rule` is called
         again with what they wrote, so it must not have side effects.
 
         Raises:
@@ -213,7 +209,7 @@ class PolicyRegistry:
         async with self._translate_errors(), self._client.pipeline() as redis_pipe:
             while True:
                 try:
-                    changed_revisions, deleted_revision_ids = change_rule(
+                    changed_revisions, deleted_revision_ids = apply_rule(
                         await self._watch_and_read_revisions(redis_pipe, policy_slug)
                     )
                     redis_pipe.multi()

@@ -155,16 +155,16 @@ class SharedPolicyRegistry:
 
         return await self._run_in_thread(read_timelines)
 
-    async def change_revisions(self, policy_slug: str, change_rule: ChangeRule) -> list[Revision]:
-        """Write what `change_rule` returns for the policy's revisions; as `replace_revisions`."""
+    async def change_revisions(self, policy_slug: str, apply_rule: ChangeRule) -> list[Revision]:
+        """Write what `apply_rule` returns for the policy's revisions; as `replace_revisions`."""
         return await self.replace_revisions(
-            policy_slug, lambda revisions_before: (change_rule(revisions_before), ())
+            policy_slug, lambda revisions_before: (apply_rule(revisions_before), ())
         )
 
     async def replace_revisions(
-        self, policy_slug: str, change_rule: ReplacementRule
+        self, policy_slug: str, apply_rule: ReplacementRule
     ) -> list[Revision]:
-        """Write and delete what `change_rule` returns for the policy's revisions, all or nothing.
+        """Write and delete what `apply_rule` returns for the policy's revisions, all or nothing.
 
         Returns what was written. Others who change the policy wait until this has ended.
 
@@ -174,7 +174,7 @@ class SharedPolicyRegistry:
 
         def write_and_delete_revisions(shared_transaction: SharedTransaction) -> list[Revision]:
             connection = shared_transaction.connection
-            changed_revisions, deleted_revision_ids = change_rule(
+            changed_revisions, deleted_revision_ids = apply_rule(
                 _lock_revisions(connection, policy_slug)
             )
             # Before the writes: a new revision may have the id of the one it replaces.

@@ -118,7 +118,7 @@ def replace_failed(
     incoming_revision: Revision,
     failed_ids: Sequence[str],
     closes_open: bool,
-    change_rule: Callable[[Revisions], list[Revision]],
+    apply_rule: Callable[[Revisions], list[Revision]],
 ) -> tuple[list[Revision], Sequence[str]]:
     """Take the failed revisions away and apply a rule to the rest, as one change.
 
@@ -134,7 +134,7 @@ def replace_failed(
         if revision not in revisions
     }
     changed_revisions_by_id |= {
-        revision.revision_id: revision for revision in change_rule(remaining_revisions)
+        revision.revision_id: revision for revision in apply_rule(remaining_revisions)
     }
     return list(changed_revisions_by_id.values()), failed_ids
 
@@ -163,7 +163,7 @@ def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]
 
 
 def amend_revision(
-    revisions: Revisions, revision_id: str, changed_fields: dict[str, Any]
+    revisions: Revisions, revision_id: str, changed_values: dict[str, Any]
 ) -> list[Revision]:
     """Change a revision's own fields; its neighbours keep their dates.
 
@@ -172,8 +172,8 @@ def amend_revision(
         InvalidRequest: it would end before it begins.
         RevisionOverlap: it would share a day with another revision.
     """
-    amended_revision = _copy_revision_with(get_revision(revisions, revision_id), **changed_fields)
-    if "effective_to" in changed_fields:
+    amended_revision = _copy_revision_with(get_revision(revisions, revision_id), **changed_values)
+    if "effective_to" in changed_values:
         # An end that somebody chose no longer depends on a successor.
         amended_revision = _copy_revision_with(amended_revision, closed_by=None)
     if (
@@ -190,12 +190,12 @@ def amend_revision(
 
 
 def activate_revision(
-    revisions: Revisions, revision_id: str, changed_fields: dict[str, Any]
+    revisions: Revisions, revision_id: str, changed_values: dict[str, Any]
 ) -> list[Revision]:
     """Activate a revision whose chunks are stored; the statuses of the others follow."""
     revision = get_revision(revisions, revision_id)
     revision_status = RevisionStatus.EMERGING if revision.stage else RevisionStatus.ACTIVE
-    active_revision = _copy_revision_with(revision, status=revision_status, **changed_fields)
+    active_revision = _copy_revision_with(revision, status=revision_status, **changed_values)
     return _update_statuses(
         [*_exclude_revision(revisions, revision_id), active_revision], [active_revision]
     )

@@ -89,35 +89,35 @@ def detect_format(first_bytes: bytes, file_name: str) -> FileFormat:
     if not first_bytes:
         raise Refusal("no_content", "The file is empty")
     extension = PurePath(file_name).suffix.lower()
-    format_by_name = _FORMAT_BY_EXTENSION.get(extension)
+    named_format = _FORMAT_BY_EXTENSION.get(extension)
     # Images first: bytes of a picture may happen to contain `%PDF-`.
-    for magic_bytes, format_by_magic_bytes in _MAGIC_BYTES_AND_FORMATS:
+    for magic_bytes, magic_format in _MAGIC_BYTES_AND_FORMATS:
         if first_bytes.startswith(magic_bytes):
-            return format_by_magic_bytes
+            return magic_format
     if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _HEIC_BRANDS:
         return "heic"
     if first_bytes.startswith((_ZIP_MAGIC_BYTES, _EMPTY_ZIP_MAGIC_BYTES)):
-        if format_by_name in _ZIP_FORMATS:
-            return format_by_name
-        if format_by_name == "doc":
+        if named_format in _ZIP_FORMATS:
+            return named_format
+        if named_format == "doc":
             return "docx"
     elif first_bytes.startswith(_COMPOUND_MAGIC_BYTES):
-        if format_by_name in _COMPOUND_FORMATS:
-            return format_by_name
-        if format_by_name in ("docx", "xlsx"):
+        if named_format in _COMPOUND_FORMATS:
+            return named_format
+        if named_format in ("docx", "xlsx"):
             # Office wraps what it encrypts in the older container.
             raise Refusal(
                 "extraction_failed", "The file is encrypted and does not open without its password"
             )
     elif first_bytes.startswith(b"%PDF-"):
         return "pdf"
-    elif format_by_name in _PLAIN_TEXT_FORMATS:
-        return format_by_name
+    elif named_format in _PLAIN_TEXT_FORMATS:
+        return named_format
     elif first_bytes.startswith(b"BM"):
         return "bmp"
     elif b"%PDF-" in first_bytes[:DETECTION_BYTE_COUNT]:
         return "pdf"
-    elif format_by_name == "doc" and first_bytes.lstrip()[:1] == b"<":
+    elif named_format == "doc" and first_bytes.lstrip()[:1] == b"<":
         return "html"  # programs save pages of the web under this name
     raise Refusal(
         "extraction_failed",

@@ -84,7 +84,7 @@ class _OutlookMessage:
         header_byte_count = (
             _EMBEDDED_MESSAGE_HEADER_BYTES if storage_path else _TOP_MESSAGE_HEADER_BYTES
         )
-        self._fixed_values = _read_fixed_property_values(
+        self._values_by_property_number = _read_fixed_property_values(
             compound_file, storage_path, header_byte_count
         )
         self._encoding = self._determine_encoding()
@@ -191,7 +191,7 @@ class _OutlookMessage:
 
     def _determine_encoding(self) -> str:
         for code_page_property_number in _CODE_PAGE_PROPERTIES:
-            code_page = self._fixed_values.get(code_page_property_number, 0)
+            code_page = self._values_by_property_number.get(code_page_property_number, 0)
             if code_page == 65001:
                 return "utf-8"
             if 1250 <= code_page <= 1258:
@@ -214,8 +214,8 @@ class _OutlookMessage:
 
     def _read_sent_date(self) -> str:
         tick_count = (
-            self._fixed_values.get(_SENT_AT_PROPERTY)
-            or self._fixed_values.get(_RECEIVED_AT_PROPERTY)
+            self._values_by_property_number.get(_SENT_AT_PROPERTY)
+            or self._values_by_property_number.get(_RECEIVED_AT_PROPERTY)
             or 0
         )
         try:

@@ -22,7 +22,7 @@ _MARKDOWN_EMPHASIS_PATTERN = re.compile(r"\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1
 _MARKDOWN_RULE_PATTERN = re.compile(r"[-*_ =|:+]{3,}")
 # Of a line in which emphasis and links are looked for.
 _MAX_MARKDOWN_LINE_CHARS = 10_000
-_CSV_DELIMITERS = ",;\t|"
+_CSV_DELIMITER_CHARACTERS = ",;\t|"
 _SAMPLED_LINE_COUNT = 20
 
 
@@ -122,4 +122,4 @@ def _guess_csv_delimiter(csv_text: str) -> str:
             line_counts_by_delimiter_count, default=0
         )
 
-    return max(_CSV_DELIMITERS, key=count_alike_lines)
+    return max(_CSV_DELIMITER_CHARACTERS, key=count_alike_lines)

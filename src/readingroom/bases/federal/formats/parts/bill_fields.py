@@ -144,13 +144,13 @@ def _parse_person_fields(child_by_tag: Mapping[str, Element]) -> dict[str, Any]:
         find_text(child_by_tag.get("fullName")) or find_text(child_by_tag.get("name")) or ""
     )
     # Where a file has no fields for party, state and district, the name has them: [D-NC-12].
-    affiliation = parse_affiliation(printed_name)
+    affiliation_fields = parse_affiliation(printed_name)
     return {
         "bioguide_id": find_text(child_by_tag.get("bioguideId")),
         "name": format_name(printed_name),
-        "party": find_text(child_by_tag.get("party")) or affiliation["party"],
-        "state": find_text(child_by_tag.get("state")) or affiliation["state"],
-        "district": find_text(child_by_tag.get("district")) or affiliation["district"],
+        "party": find_text(child_by_tag.get("party")) or affiliation_fields["party"],
+        "state": find_text(child_by_tag.get("state")) or affiliation_fields["state"],
+        "district": find_text(child_by_tag.get("district")) or affiliation_fields["district"],
     }
 
 
@@ -301,11 +301,11 @@ def parse_calendar_numbers(bill_element: Element) -> Iterator[CalendarNumber]:
 def describe_miscounted_lists(record_element: Element, record_label: str) -> Iterator[str]:
     """Yield which lists of a bill or an amendment are shorter than the count in the same file."""
     for list_name, list_path, count_tag in _COUNTED_LIST_PATHS:
-        stated_count = find_text(record_element, f"{list_name}/{count_tag}") or ""
+        stated_count_text = find_text(record_element, f"{list_name}/{count_tag}") or ""
         listed_count = len(record_element.findall(list_path))
-        if stated_count.isdecimal() and int(stated_count) > listed_count:
+        if stated_count_text.isdecimal() and int(stated_count_text) > listed_count:
             yield (
-                f"{record_label} has {stated_count} {list_name} by its own count "
+                f"{record_label} has {stated_count_text} {list_name} by its own count "
                 f"and {listed_count} in the file"
             )
 
@@ -315,9 +315,9 @@ def count_cosponsors(record_element: Element, cosponsors: Sequence[Cosponsor]) -
 
     The oldest files tell of an amendment only how many there are, and not who.
     """
-    stated_count = find_text(record_element, "cosponsors/currentCount") or ""
-    if not cosponsors and stated_count.isdecimal():
-        return int(stated_count)
+    stated_count_text = find_text(record_element, "cosponsors/currentCount") or ""
+    if not cosponsors and stated_count_text.isdecimal():
+        return int(stated_count_text)
     return sum(cosponsor.withdrawn_at is None for cosponsor in cosponsors)
 
 
@@ -369,14 +369,14 @@ def parse_text_versions(bill_element: Element) -> list[TextVersion]:
 
 def parse_related_bills(bill_element: Element) -> Iterator[RelatedBill]:
     for related_bill_element in bill_element.iterfind("relatedBills/item"):
-        congress, bill_type, bill_number = (
+        congress_text, bill_type, bill_number_text = (
             find_text(related_bill_element, field_name)
             for field_name in ("congress", "type", "number")
         )
         bill_type = re.sub(r"[.\s]", "", bill_type or "").lower()  # the oldest files write `H.Res.`
-        if congress and bill_number and bill_type in LABEL_BY_BILL_TYPE:
+        if congress_text and bill_number_text and bill_type in LABEL_BY_BILL_TYPE:
             yield RelatedBill(
-                id=make_bill_id(congress, bill_type, bill_number),
+                id=make_bill_id(congress_text, bill_type, bill_number_text),
                 title=find_text(related_bill_element, "title")
                 or find_text(related_bill_element, "latestTitle"),
                 relationships=_list_element_texts(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from readingroom.bases.federal.schema.entries import RecordLink
 from readingroom.bases.federal.schema.ids import make_bill_id, make_law_id
 from readingroom.bases.federal.schema.records import LinkKind
-from readingroom.core.text import DASHES, fold_dashes
+from readingroom.core.text import DASH_CHARACTERS, fold_dashes
 
 # Each pattern begins with the letter it looks for and looks back from there: many times as fast.
 # `S 5` without its stop is more often a form or a section than a bill, `U.S. 5` a court report,
@@ -26,7 +26,7 @@ _CONGRESS_AFTER_BILL_PATTERN = re.compile(
 )
 _LAW_PATTERN = re.compile(
     rf"P(?<![\w.].)(?:\.?\s?L\.?|ub\.?\s?L\.?|ublic Law)\s?(?:No\.\s?)?"
-    rf"(\d{{1,3}})[{DASHES}]([1-9]\d{{0,3}})(?![{DASHES}\w])",
+    rf"(\d{{1,3}})[{DASH_CHARACTERS}]([1-9]\d{{0,3}})(?![{DASH_CHARACTERS}\w])",
     re.ASCII,
 )
 # Enough to see what is said of the bill: the words are stored as evidence with every link.

@@ -22,15 +22,15 @@ MentionedElementsByField = dict[str, dict[str, Element]]
 """The same by the record's field, each id once."""
 
 
-def find_mentioned_elements(item_mods: Element, session_number: int) -> MentionedElementsByField:
+def find_mentioned_elements(mods_element: Element, session_number: int) -> MentionedElementsByField:
     """Return what an item names, by the field of its record; its votes are of this session."""
     return {
-        "bills": _index_first_elements(_find_mentioned_bills(item_mods)),
-        "amendments": _index_first_elements(_find_mentioned_amendments(item_mods)),
-        "votes": _index_first_elements(_find_mentioned_votes(item_mods, session_number)),
-        "laws": _index_first_elements(_find_mentioned_laws(item_mods)),
-        "reports": _index_first_elements(_find_mentioned_reports(item_mods)),
-        "committees": _index_first_elements(_find_mentioned_committees(item_mods)),
+        "bills": _index_first_elements(_find_mentioned_bills(mods_element)),
+        "amendments": _index_first_elements(_find_mentioned_amendments(mods_element)),
+        "votes": _index_first_elements(_find_mentioned_votes(mods_element, session_number)),
+        "laws": _index_first_elements(_find_mentioned_laws(mods_element)),
+        "reports": _index_first_elements(_find_mentioned_reports(mods_element)),
+        "committees": _index_first_elements(_find_mentioned_committees(mods_element)),
     }
 
 
@@ -46,14 +46,14 @@ def build_mention_links(
             )
 
 
-def find_mentioned_cfr_parts(item_mods: Element) -> Iterator[str]:
-    for title_element in item_mods.findall("cfr"):
+def find_mentioned_cfr_parts(mods_element: Element) -> Iterator[str]:
+    for title_element in mods_element.findall("cfr"):
         for part_element in title_element.findall("part"):
             yield f"{title_element.get('title')} CFR Part {part_element.get('number')}"
 
 
-def find_mentioned_usc_sections(item_mods: Element) -> Iterator[str]:
-    for title_element in item_mods.findall("USCode"):
+def find_mentioned_usc_sections(mods_element: Element) -> Iterator[str]:
+    for title_element in mods_element.findall("USCode"):
         for section_element in title_element.findall("section"):
             section_number = f"{section_element.get('number')}{section_element.get('detail') or ''}"
             yield f"{title_element.get('title')} U.S.C. {section_number}"
@@ -79,54 +79,61 @@ def _index_first_elements(
     return first_element_by_id
 
 
-def _find_mentioned_bills(item_mods: Element) -> MentionedIdsWithElements:
-    for bill_element, named_congress, bill_number in _iterate_numbered_elements(item_mods, "bill"):
+def _find_mentioned_bills(mods_element: Element) -> MentionedIdsWithElements:
+    for bill_element, congress_text, bill_number_text in _iterate_numbered_elements(
+        mods_element, "bill"
+    ):
         if (bill_type := bill_element.get("type", "").lower()) in BILL_TYPES:
-            yield make_bill_id(named_congress, bill_type, bill_number), bill_element
+            yield make_bill_id(congress_text, bill_type, bill_number_text), bill_element
 
 
-def _find_mentioned_amendments(item_mods: Element) -> MentionedIdsWithElements:
-    for amendment_element, named_congress, amendment_number in _iterate_numbered_elements(
-        item_mods, "amendment"
+def _find_mentioned_amendments(mods_element: Element) -> MentionedIdsWithElements:
+    for amendment_element, congress_text, amendment_number in _iterate_numbered_elements(
+        mods_element, "amendment"
     ):
         amendment_type = "samdt" if amendment_element.get("chamber") == "SENATE" else "hamdt"
-        yield make_amendment_id(named_congress, amendment_type, amendment_number), amendment_element
+        yield make_amendment_id(congress_text, amendment_type, amendment_number), amendment_element
 
 
-def _find_mentioned_votes(item_mods: Element, session_number: int) -> MentionedIdsWithElements:
-    for vote_element, congress, vote_number in _iterate_numbered_elements(item_mods, "congVote"):
+def _find_mentioned_votes(mods_element: Element, session_number: int) -> MentionedIdsWithElements:
+    for vote_element, congress_text, vote_number in _iterate_numbered_elements(
+        mods_element, "congVote"
+    ):
         if chamber_name := vote_element.get("chamber"):
-            yield make_vote_id(chamber_name, congress, session_number, vote_number), vote_element
+            yield (
+                make_vote_id(chamber_name, congress_text, session_number, vote_number),
+                vote_element,
+            )
 
 
-def _find_mentioned_laws(item_mods: Element) -> MentionedIdsWithElements:
-    for law_element, named_congress, law_number in _iterate_numbered_elements(item_mods, "law"):
+def _find_mentioned_laws(mods_element: Element) -> MentionedIdsWithElements:
+    for law_element, congress_text, law_number in _iterate_numbered_elements(mods_element, "law"):
         is_private = law_element.get("isPrivate") == "true"
-        yield make_law_id(f"{named_congress}-{law_number}", is_private=is_private), law_element
+        yield make_law_id(f"{congress_text}-{law_number}", is_private=is_private), law_element
 
 
-def _find_mentioned_reports(item_mods: Element) -> MentionedIdsWithElements:
-    for report_element, named_congress, report_number in _iterate_numbered_elements(
-        item_mods, "congReport"
+def _find_mentioned_reports(mods_element: Element) -> MentionedIdsWithElements:
+    for report_element, congress_text, report_number in _iterate_numbered_elements(
+        mods_element, "congReport"
     ):
         report_type = f"{report_element.get('type', 'H')[0]}rpt"
-        yield make_report_id(named_congress, report_type, report_number), report_element
+        yield make_report_id(congress_text, report_type, report_number), report_element
 
 
-def _find_mentioned_committees(item_mods: Element) -> MentionedIdsWithElements:
-    for committee_element in item_mods.findall("congCommittee"):
+def _find_mentioned_committees(mods_element: Element) -> MentionedIdsWithElements:
+    for committee_element in mods_element.findall("congCommittee"):
         if committee_code := committee_element.get("authorityId"):
             yield make_committee_id(committee_code), committee_element
 
 
 def _iterate_numbered_elements(
-    item_mods: Element, tag_name: str
+    mods_element: Element, tag_name: str
 ) -> Iterator[tuple[Element, str, str]]:
     """What is named by congress and number; a few lack one, and name nothing."""
-    for numbered_element in item_mods.findall(tag_name):
-        named_congress, item_number = (
+    for numbered_element in mods_element.findall(tag_name):
+        congress_text, item_number_text = (
             numbered_element.get("congress", ""),
             numbered_element.get("number", ""),
         )
-        if named_congress.isdecimal() and item_number.isdecimal():
-            yield numbered_element, named_congress, item_number
+        if congress_text.isdecimal() and item_number_text.isdecimal():
+            yield numbered_element, congress_text, item_number_text

@@ -117,15 +117,15 @@ def _read_word_text(compound_file: CompoundFile, document_stream: bytes) -> str:
     return word_text[: max(0, text_length) + max(0, footnotes_length)]
 
 
-def _get_piece_table(piece_records: bytes) -> bytes:
+def _get_piece_table(piece_table_bytes: bytes) -> bytes:
     record_offset = 0
-    while record_offset < len(piece_records):
-        if piece_records[record_offset] == _PIECE_TABLE_RECORD_TYPE:
-            (record_length,) = struct.unpack_from("<I", piece_records, record_offset + 1)
-            return piece_records[record_offset + 5 : record_offset + 5 + record_length]
-        if piece_records[record_offset] != _FORMATTING_RECORD_TYPE:
+    while record_offset < len(piece_table_bytes):
+        if piece_table_bytes[record_offset] == _PIECE_TABLE_RECORD_TYPE:
+            (record_length,) = struct.unpack_from("<I", piece_table_bytes, record_offset + 1)
+            return piece_table_bytes[record_offset + 5 : record_offset + 5 + record_length]
+        if piece_table_bytes[record_offset] != _FORMATTING_RECORD_TYPE:
             break
-        (record_length,) = struct.unpack_from("<H", piece_records, record_offset + 1)
+        (record_length,) = struct.unpack_from("<H", piece_table_bytes, record_offset + 1)
         record_offset += 3 + record_length
     raise Refusal("extraction_failed", "The Word document is damaged")
 

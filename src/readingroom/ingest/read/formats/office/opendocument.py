@@ -61,11 +61,13 @@ def _iterate_block_elements(parent_element: Element) -> Iterator[Element]:
 
 
 def _write_paragraph(paragraph_element: Element, page_builder: PageBuilder) -> None:
-    outline_level = (
+    outline_level_text = (
         paragraph_element.get("outline-level", "1") if paragraph_element.tag == "h" else "0"
     )
     heading_level = (
-        int(outline_level) if outline_level.isdecimal() and len(outline_level) < 3 else 1
+        int(outline_level_text)
+        if outline_level_text.isdecimal() and len(outline_level_text) < 3
+        else 1
     )
     first_text, *later_texts = _read_paragraph_text(paragraph_element).split(_PAGE_BREAK_MARK)
     page_builder.add_paragraph(first_text, heading_level)
@@ -111,9 +113,9 @@ def _read_paragraph_text(paragraph_element: Element) -> str:
 def _read_element_own_text(element: Element) -> str:
     match element.tag:
         case "s":
-            space_count = element.get("c", "1")
+            space_count_text = element.get("c", "1")
             return " " * min(
-                int(space_count) if space_count.isdecimal() else 1, _MAX_REPEATED_SPACES
+                int(space_count_text) if space_count_text.isdecimal() else 1, _MAX_REPEATED_SPACES
             )
         case "tab":
             return " "

@@ -119,12 +119,12 @@ def _make_number_formatter(
     )
     date_epoch = _EPOCH_BY_STARTS_IN_1904[starts_in_1904]
 
-    def format_number(cell_value_text: str, style_number: str) -> str:
+    def format_number(cell_value_text: str, style_number_text: str) -> str:
         try:
             serial_number = float(cell_value_text)
         except ValueError:
             return cell_value_text
-        if style_number in date_style_numbers and 0 <= serial_number < _MAX_DATE_SERIAL_NUMBER:
+        if style_number_text in date_style_numbers and 0 <= serial_number < _MAX_DATE_SERIAL_NUMBER:
             cell_moment = date_epoch + timedelta(seconds=round(serial_number * 86_400))
             if serial_number < 1:
                 return f"{cell_moment:%H:%M}"

@@ -21,7 +21,7 @@ class WordStyles:
 
     def __init__(self, styles_element: Element | None) -> None:
         style_elements = styles_element.findall("style") if styles_element is not None else []
-        self._styles = {element.get("styleId", ""): element for element in style_elements}
+        self._styles_by_id = {element.get("styleId", ""): element for element in style_elements}
 
     def determine_heading_level(
         self, properties_element: Element | None, style_id: str | None
@@ -69,8 +69,8 @@ class WordStyles:
 
     def _list_style_and_base_styles(self, style_id: str | None) -> list[Element]:
         style_elements: list[Element] = []
-        while style_id in self._styles and len(style_elements) < _MAX_STYLE_DEPTH:
-            style_element = self._styles[style_id]
+        while style_id in self._styles_by_id and len(style_elements) < _MAX_STYLE_DEPTH:
+            style_element = self._styles_by_id[style_id]
             style_elements.append(style_element)
             base_element = style_element.find("basedOn")
             style_id = base_element.get("val", "") if base_element is not None else ""
@@ -103,32 +103,36 @@ class ListNumbering:
     def make_next_label(self, properties_element: Element | None, style_id: str | None) -> str:
         """Return the number of the next paragraph, such as `116.` or `(a)`; "" if it has none."""
         list_id, level_index = self._find_list_id_and_level(properties_element, style_id)
-        level_elements = self._levels_by_abstract_list.get(
+        level_elements_by_index = self._levels_by_abstract_list.get(
             self._abstract_list_by_list.get(list_id or "", "")
         )
-        if not list_id or not level_elements or level_index not in level_elements:
+        if not list_id or not level_elements_by_index or level_index not in level_elements_by_index:
             return ""
         level_counters = self._counters_by_list.setdefault(
             self._abstract_list_by_list[list_id],
             [
-                _get_start_number(level_elements.get(level_number_index)) - 1
+                _get_start_number(level_elements_by_index.get(level_number_index)) - 1
                 for level_number_index in range(_MAX_LIST_LEVELS)
             ],
         )
         level_counters[level_index] += 1
         for lower_index in range(level_index + 1, _MAX_LIST_LEVELS):
-            level_counters[lower_index] = _get_start_number(level_elements.get(lower_index)) - 1
-        label_pattern = _get_level_value(level_elements[level_index], "lvlText")
-        if _get_level_value(level_elements[level_index], "numFmt") in ("bullet", "none"):
+            level_counters[lower_index] = (
+                _get_start_number(level_elements_by_index.get(lower_index)) - 1
+            )
+        label_pattern = _get_level_value(level_elements_by_index[level_index], "lvlText")
+        if _get_level_value(level_elements_by_index[level_index], "numFmt") in ("bullet", "none"):
             return ""
 
         def format_level(level_match: re.Match[str]) -> str:
             named_level_index = int(level_match[1]) - 1
-            number_format = _get_level_value(level_elements.get(named_level_index), "numFmt")
+            number_format = _get_level_value(
+                level_elements_by_index.get(named_level_index), "numFmt"
+            )
             # A level that was never counted stands for its first number.
             level_number = max(
                 level_counters[named_level_index],
-                _get_start_number(level_elements.get(named_level_index)),
+                _get_start_number(level_elements_by_index.get(named_level_index)),
             )
             return _format_number(level_number, number_format)
 
