@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from readingroom.core.errors import InvalidSetting
+from readingroom.core.settings import reveal_secret
 from readingroom.settings import Settings, load_settings
 from tests.requirements import requirement
 from tests.support.kit import run
@@ -86,6 +87,40 @@ def test_a_bad_setting_ends_the_command_with_two_and_a_sentence(tmp_path: Path) 
     assert result.returncode == 2
     assert result.stderr.startswith("Error: READINGROOM_PORT: ")
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("doctor",),
+        ("serve",),
+        ("keys", "list"),
+        ("policy", "list"),
+        ("documents", "list"),
+        ("federal", "status"),
+        ("backup", "room.backup"),
+        ("migrate", "--to", "postgresql://nobody@127.0.0.1:1/room"),
+        ("embed-worker",),
+    ],
+    ids=" ".join,
+)
+def test_a_database_of_blanks_is_refused_by_every_command(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    env = {"READINGROOM_DATABASE_URL": " \n"}
+    result = run(*command, "--data", str(tmp_path / "data"), env=env)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: READINGROOM_DATABASE_URL: ")
+    assert "only blanks" in result.stderr and "postgresql://user" in result.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_blanks_around_the_url_of_a_database_are_none_of_it(tmp_path: Path) -> None:
+    environment = {"READINGROOM_DATABASE_URL": " postgresql://me@host/room\n"}
+    settings = load_settings({"data": tmp_path}, environment)
+    assert reveal_secret(settings.database_url) == "postgresql://me@host/room"
+    (tmp_path / "readingroom.toml").write_text('database_url = ""')
+    assert load_settings({"data": tmp_path}, {}).database_url is None
 
 
 def test_the_key_does_not_show_in_the_settings(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.engine import answers as desk
 from benchmarks.federal.questions import find_answers
 from benchmarks.planning import questions as planning
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.bases.federal.models import Search
 from readingroom.bases.federal.search import ranking as federal_ranking
 from readingroom.bases.federal.service import FederalService
@@ -227,7 +227,7 @@ async def collect_sample(data: Path, limit: int | None) -> list[Asked]:
     rows = [*desk.read_questions("tuning")[:limit], *list(_read_many_rows())[:limit]]
     call = ToolContext(make_request_id(), "benchmark", no_progress)
     asked = []
-    with open_sample_settings(load_settings({"data": data}), BASES_BY_NAME.values()) as settings:
+    with open_sample_settings(load_settings({"data": data}), BASES.values()) as settings:
         room = open_all_bases(settings)
         async with room.lifespan():
             for row in rows:

@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 import numpy as np
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.console.sample import open_sample_settings
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
@@ -251,7 +251,7 @@ def main() -> None:
     parser.add_argument("--files", nargs="+", default=_FILES, help="in tests/fixtures/questions")
     options = parser.parse_args()
     settings = load_settings({"data": options.data})
-    with open_sample_settings(settings, BASES_BY_NAME.values()) as sample_settings:
+    with open_sample_settings(settings, BASES.values()) as sample_settings:
         asked = anyio.run(ask_all, sample_settings, read_questions(options.split, options.files))
     for name, figure in list_figures(asked):
         print(f"{name:28} {figure}")

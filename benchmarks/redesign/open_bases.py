@@ -17,7 +17,7 @@ def open_all(data: Path) -> int:
         return len(catalogue.open_bases(catalogue.OFFERS, settings))
     except ModuleNotFoundError:
         settings = importlib.import_module("readingroom.settings").Settings(data=data)
-        specs = importlib.import_module("readingroom.bases").BASES_BY_NAME
+        specs = importlib.import_module("readingroom.bases").BASES
         return len([spec.open_base(settings) for spec in specs.values()])
 
 

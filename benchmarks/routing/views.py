@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.table import Table
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.federation.room import make_federated_base
 from readingroom.server.faces import Face, make_faces
 from readingroom.server.mcp.handlers import make_wire_tool
@@ -20,7 +20,7 @@ _MAX_GROWTH = 0.02
 def tables() -> Iterator[Table]:
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings({"data": Path(folder)}, {})
-        bases = open_bases(BASES_BY_NAME, settings)
+        bases = open_bases(BASES, settings)
         room_face, *_ = make_faces(bases, make_federated_base(bases, settings))
         tools_by_view = {
             view: [

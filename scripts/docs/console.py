@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.cli import main as readingroom
 from scripts.docs.cli import subcommands
 from scripts.docs.pages import list_handwritten_pages
@@ -132,7 +132,7 @@ def find_unchecked_answers(root: Path) -> Iterator[str]:
     for name in (
         "README.md",
         "docs/desk.md",
-        *(f"docs/{base}.md" for base in sorted(BASES_BY_NAME)),
+        *(f"docs/{base}.md" for base in sorted(BASES)),
     ):
         if name not in pages:
             yield f"{name}: shows no command with its answer"

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.federation.room import make_federated_base
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Schema, Tool
@@ -46,7 +46,7 @@ def open_bases() -> tuple[KnowledgeBase, ...]:
     data = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, data, ignore_errors=True)
     settings = Settings(data=Path(data))
-    opened = tuple(spec.open_base(settings) for spec in BASES_BY_NAME.values())
+    opened = tuple(spec.open_base(settings) for spec in BASES.values())
     return (*opened, make_federated_base(opened, settings))
 
 
@@ -81,11 +81,7 @@ def count_tokens(face: Face) -> int:
 
 def render_base(base: KnowledgeBase) -> Iterator[str]:
     yield "## The desk" if base.name == "desk" else f"## The {base.name} base"
-    alone = (
-        f"- Port when served alone: {BASES_BY_NAME[base.name].port}"
-        if base.name in BASES_BY_NAME
-        else ""
-    )
+    alone = f"- Port when served alone: {BASES[base.name].port}" if base.name in BASES else ""
     yield "\n".join(
         [
             f"- Server name: {code(base.server_name)}",
@@ -111,9 +107,7 @@ def render_tool_heading(base: KnowledgeBase, tool: Tool) -> str:
 def list_transports(base: KnowledgeBase) -> Iterator[str]:
     yield "Streamable HTTP"
     yield from ["SSE"] if base.serves_sse else []
-    yield from (
-        ["stdio"] if base.name in BASES_BY_NAME and BASES_BY_NAME[base.name].serves_stdio else []
-    )
+    yield from (["stdio"] if base.name in BASES and BASES[base.name].serves_stdio else [])
 
 
 def render_tool(base: KnowledgeBase, tool: Tool) -> Iterator[str]:

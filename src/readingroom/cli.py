@@ -56,7 +56,7 @@ class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         base_group_names = [
             base_spec.name
-            for base_spec in import_reference("readingroom.bases:BASES_BY_NAME").values()
+            for base_spec in import_reference("readingroom.bases:BASES").values()
             if base_spec.cli
         ]
         return sorted([*_COMMAND_NAMES, *base_group_names])
@@ -68,7 +68,7 @@ class _LazyGroup(click.Group):
                 f"readingroom.commands.{module_name}:{module_name}"
             )
             return command
-        base_spec = import_reference("readingroom.bases:BASES_BY_NAME").get(cmd_name)
+        base_spec = import_reference("readingroom.bases:BASES").get(cmd_name)
         return base_spec.cli.import_value() if base_spec and base_spec.cli else None
 
 

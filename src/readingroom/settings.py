@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.core.settings import read_settings
 from readingroom.server.settings import ServerSettings
 
 
-class Settings(ServerSettings, *(spec.settings_class for spec in BASES_BY_NAME.values())):  # type: ignore[misc]
+class Settings(ServerSettings, *(spec.settings_class for spec in BASES.values())):  # type: ignore[misc]
     """What an operator can choose. Field names are the keys of `readingroom.toml`."""
 
 

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Browser
 from starlette.routing import Route
 
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.federation.room import make_federated_base
 from readingroom.protocol.pages import RenderedPage
 from readingroom.server.app import build_app
@@ -122,7 +122,7 @@ ZOOMED_WIDTH = 320  # 1280 px at 400 %
 
 def test_every_page_of_the_app_is_among_those_that_are_looked_at(tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path / "data", "connectors": True}, {})
-    bases = open_bases(sorted(BASES_BY_NAME), settings)
+    bases = open_bases(sorted(BASES), settings)
     faces = make_faces(bases, make_federated_base(bases, settings, "http://127.0.0.1:8000"))
     grants = open_grant_store(settings)
     policies = AuthPolicies(faces, settings, KeyAuth(None, KeyRing(settings.data), grants))

@@ -4,7 +4,7 @@ import sys
 
 from pydantic import Field
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.errors import (
@@ -86,7 +86,7 @@ def open_guidance(settings: RoomSettings) -> KnowledgeBase:
 
 if __name__ == "__main__":
     for number, name in enumerate(DIALECTS):
-        BASES_BY_NAME[f"{name}-errors"] = BaseSpec(
+        BASES[f"{name}-errors"] = BaseSpec(
             name=f"{name}-errors",
             port=3990 + number,
             open=LazyImport(f"tests.clients.server:open_{name}"),

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.protocol.errors import FederalDialect
 from readingroom.settings import load_settings
@@ -140,7 +140,7 @@ def list_arguments_to_refuse(data: Path) -> Iterator[Expected]:
     The other arguments are those of the tool's documentation: some clients check them themselves.
     """
     examples = tomllib.loads(EXAMPLES.read_text("utf-8"))
-    for base in open_bases(BASES_BY_NAME, load_settings({"data": data}, {})):
+    for base in open_bases(BASES, load_settings({"data": data}, {})):
         refusal = (
             "Invalid params" if isinstance(base.error_dialect, FederalDialect) else "Invalid arg"
         )

@@ -10,17 +10,21 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases import BASES_BY_NAME
-from readingroom.bases.federal.store import get_database_path, prepare_records
+from readingroom.bases import BASES
+from readingroom.bases.federal import doctor as federal_doctor
+from readingroom.bases.federal.store import SharedRecords, get_database_path, prepare_records
 from readingroom.commands import checks
 from readingroom.engine.embedding import shared
 from readingroom.ingest.confine import landlock
 from readingroom.protocol.doctor import Complaint
 from readingroom.settings import Settings, load_settings
 from readingroom.storage.keys import KeyRing
+from readingroom.storage.postgres.database import open_database
+from readingroom.storage.postgres.schema import SCHEMA_VERSION
 from tests.requirements import requirement
 from tests.support.federal.base import load_files, write_world
 from tests.support.kit import Served, invoke, run
+from tests.support.processes import find_free_port
 from tests.support.valkey import run_valkey
 
 
@@ -35,7 +39,7 @@ def check_all(check: str, settings: Settings) -> list[Complaint]:
     """What one check finds: one of the doctor's own, or that of a base."""
     if check in checks.CHECKS_BY_NAME:
         return list(checks.CHECKS_BY_NAME[check](settings))
-    spec = BASES_BY_NAME[check]
+    spec = BASES[check]
     assert spec.doctor is not None
     return list(spec.doctor(settings, False, None))
 
@@ -215,3 +219,53 @@ def test_a_directory_that_cannot_be_written_is_reported(
     result = invoke("doctor", "--data", str(tmp_path))
     assert result.returncode == 1
     assert f"{tmp_path} cannot be written" in result.stdout
+
+
+def test_a_database_that_a_newer_version_has_written_to_is_told_first_and_once(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = open_database(url)
+    database.prepare()
+    with database.connection() as connection:
+        connection.execute("UPDATE readingroom.schema_version SET version = version + 1")
+    # Nothing else is asked of it: a full check of large tables takes its time.
+    monkeypatch.setattr(federal_doctor, "check", None)
+    monkeypatch.setattr(checks, "list_problems", None)
+    (tmp_path / "data.database").write_text(url)
+    told = invoke("doctor", "--data", str(tmp_path / "data"), "--json")
+    assert told.returncode == 1
+    report = json.loads(told.stdout)
+    [complaint] = report["complaints"]
+    assert complaint["subject"] == "database"
+    assert f"of version {SCHEMA_VERSION + 1}" in complaint["problem"]
+    assert complaint["fix"].startswith("upgrade this program")
+    assert {"documents", "federal", "policy"}.isdisjoint(report["checked"])
+    # So says `migrate`, before it copies anything.
+    write_world(tmp_path / "files", bills=1, votes=1)
+    load_files(tmp_path / "own", tmp_path / "files", embed=False)
+    refused = invoke("migrate", "--to", url, "--data", str(tmp_path / "own"))
+    assert refused.returncode == 1
+    assert "install the version that wrote them" in refused.stderr
+    assert "copying" not in refused.stderr
+
+
+def test_federal_tables_of_a_newer_version_need_a_newer_program(url: str, tmp_path: Path) -> None:
+    prepare_records(SharedRecords(url))
+    with closing(SharedRecords(url).connect(writing=True)) as db:
+        db.execute("INSERT INTO schema_version VALUES (99)")
+    (tmp_path / "data.database").write_text(url)
+    told = invoke("doctor", "--data", str(tmp_path / "data"), "--json")
+    [complaint] = json.loads(told.stdout)["complaints"]
+    assert complaint["subject"] == "federal"
+    assert "of version 99" in complaint["problem"]
+    assert complaint["fix"].startswith("upgrade this program")
+
+
+def test_a_database_that_does_not_answer_is_waited_for_once(tmp_path: Path) -> None:
+    nobody = f"postgresql://nobody@127.0.0.1:{find_free_port()}/room"
+    (tmp_path / "data.database").write_text(nobody)
+    told = invoke("doctor", "--data", str(tmp_path / "data"), "--json")
+    [complaint] = json.loads(told.stdout)["complaints"]
+    assert complaint["subject"] == "database"
+    assert "nothing listens there" in complaint["problem"]
+    assert "READINGROOM_DATABASE_URL" in complaint["fix"]

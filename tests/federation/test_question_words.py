@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.federation.question_words import (
     estimate_answer_kinds,
     list_wordings,
@@ -60,14 +60,14 @@ def test_a_table_gives_the_probability_of_each_kind() -> None:
 def test_the_words_of_the_bases_tell_whom_a_question_is_meant_for(question: str, base: str) -> None:
     words_by_base = {
         name: load_question_words(f"readingroom.bases.{name}")[name]
-        for name, spec in BASES_BY_NAME.items()
+        for name, spec in BASES.items()
         if spec.adapter
     }
     log_probabilities = estimate_answer_kinds(question, words_by_base)
     assert max(log_probabilities, key=lambda name: log_probabilities[name]) == base
 
 
-@pytest.mark.parametrize("name", [name for name, spec in BASES_BY_NAME.items() if spec.adapter])
+@pytest.mark.parametrize("name", [name for name, spec in BASES.items() if spec.adapter])
 def test_a_base_has_words_for_itself_alone(name: str) -> None:
     lines = (files("readingroom.bases") / name / "question_words.tsv").read_text("utf-8")
     assert {line.split("\t")[0] for line in lines.splitlines()} == {name}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.federation.prompts import PROMPTS
 from readingroom.federation.room import make_federated_base
 from readingroom.settings import load_settings
@@ -42,7 +42,7 @@ def test_its_frontmatter_is_that_of_the_standard(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_names_tools_that_exist_and_all_of_its_prompt(name: str, tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path}, {})
-    bases = open_bases(BASES_BY_NAME, settings)
+    bases = open_bases(BASES, settings)
     tools = {
         tool.name for base in (*bases, make_federated_base(bases, settings)) for tool in base.tools
     }

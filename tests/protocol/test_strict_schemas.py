@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.settings import load_settings
 from tests.requirements import requirement
 
@@ -25,7 +25,7 @@ def has_open_object(schema: Any) -> bool:
 
 @requirement("room:docs")
 def test_every_tool_that_strict_mode_cannot_take_is_listed(tmp_path: Path) -> None:
-    bases = open_bases(list(BASES_BY_NAME), load_settings({"data": tmp_path}, {}))
+    bases = open_bases(list(BASES), load_settings({"data": tmp_path}, {}))
     tools = [tool for base in bases for tool in base.tools]
     section = PAGE.read_text("utf-8").partition("## Strict schemas")[2]
     listed = set(re.findall(r"^- `(\w+)`$", section, re.MULTILINE))

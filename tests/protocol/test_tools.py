@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.federation.room import make_federated_base
 from readingroom.protocol.errors import (
     ErrorDialect,
@@ -53,7 +53,7 @@ def connect_client(base: KnowledgeBase, records: list[CallRecord] | None = None)
 
 def open_every_base(tmp_path: Path) -> list[KnowledgeBase]:
     return [
-        *open_bases(BASES_BY_NAME, load_settings({"data": tmp_path}, {})),
+        *open_bases(BASES, load_settings({"data": tmp_path}, {})),
         make_specimen(folder=tmp_path),
     ]
 
@@ -78,7 +78,7 @@ async def test_every_tool_is_listed_with_title_annotations_and_both_schemas(tmp_
 @requirement("room:bounds")
 def test_every_argument_of_every_tool_is_bounded(tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path}, {})
-    bases = open_bases(BASES_BY_NAME, settings)
+    bases = open_bases(BASES, settings)
     tools = [tool for base in (*bases, make_federated_base(bases, settings)) for tool in base.tools]
     assert [
         (tool.name, place)
@@ -329,7 +329,7 @@ def test_a_tool_that_was_prepared_has_every_model_of_its_answers(tmp_path: Path)
 def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:
     """They cut what is longer than 2 KB, and choose worse among more than 8,000 tokens."""
     settings = load_settings({"data": tmp_path}, {})
-    bases = open_bases(BASES_BY_NAME, settings)
+    bases = open_bases(BASES, settings)
     for face in make_faces(bases, make_federated_base(bases, settings)):
         assert len(face.instructions.encode()) <= 2048, face.server_name
         said = [

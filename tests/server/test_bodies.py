@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from fastapi import APIRouter
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.server.settings import ServerSettings
 from tests.requirements import requirement
 from tests.support.kit import Served, make_app, open_app_client
@@ -20,7 +20,7 @@ _SAFE = {"GET", "HEAD", "OPTIONS"}
 
 def _list_writing_routes() -> Iterator[tuple[str, str]]:
     """The method and path of each operation that writes, in every base that has REST."""
-    for spec in BASES_BY_NAME.values():
+    for spec in BASES.values():
         routers: tuple[APIRouter, ...] = spec.routes(None, False) if spec.routes else ()
         for router in routers:
             for route in router.routes:

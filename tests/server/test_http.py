@@ -12,7 +12,7 @@ import anyio
 import httpx2
 import pytest
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.server.errors import RateLimited
 from readingroom.server.http.addresses import get_address_group
 from readingroom.server.http.limits import RateLimiter
@@ -59,7 +59,7 @@ async def test_the_index_is_a_page_for_people_and_json_for_machines(room: Served
     whole, *faces = listed["servers"]
     urls = {face["name"]: face.get("sse") for face in faces}
     assert whole["name"] == "reading-room"
-    assert whole["bases"] == sorted(BASES_BY_NAME)
+    assert whole["bases"] == sorted(BASES)
     assert urls.keys() >= {"ccew-mcp", "kb-mcp"}
     assert (urls["ccew-mcp"], urls["kb-mcp"]) == (None, f"{room.url}/text/sse")
 

@@ -129,11 +129,13 @@ async def test_federal_records_that_one_process_loads_another_one_finds(
 
 @pytest.mark.full
 def test_files_that_a_killed_server_had_taken_are_read_by_the_other(
-    url: str, tmp_path: Path
+    postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    env = {"READINGROOM_DATABASE_URL": url}
     folders = [link_model(tmp_path / name) for name in ("one", "two")]
     with ExitStack() as running:
+        # A database of its own: a room that had a key once, as the other tests', stays closed.
+        url = running.enter_context(make_database(postgres))
+        env = {"READINGROOM_DATABASE_URL": url}
         servers = [
             running.enter_context(serve_room("documents", data=folder, env=env))
             for folder in folders

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.federation.room import make_federated_base
 from readingroom.protocol.quoting import QUOTED_MATTER_INSTRUCTION
 from readingroom.server.faces import make_face, make_faces
@@ -31,9 +31,9 @@ _TEXT_FIELDS = {
 @requirement("room:quoted")
 def test_every_face_says_that_documents_give_no_instructions(tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path}, {})
-    bases = open_bases(BASES_BY_NAME, settings)
+    bases = open_bases(BASES, settings)
     faces = [*make_faces(bases, make_federated_base(bases, settings)), *map(make_face, bases)]
-    assert len(faces) == 2 + 2 * len(BASES_BY_NAME)
+    assert len(faces) == 2 + 2 * len(BASES)
     for face in faces:
         assert face.instructions.count(QUOTED_MATTER_INSTRUCTION) == 1, face.server_name
 
@@ -41,7 +41,7 @@ def test_every_face_says_that_documents_give_no_instructions(tmp_path: Path) -> 
 @requirement("room:quoted")
 def test_the_schemas_of_answers_say_it_beside_the_text(tmp_path: Path) -> None:
     settings = load_settings({"data": tmp_path}, {})
-    bases = open_bases(BASES_BY_NAME, settings)
+    bases = open_bases(BASES, settings)
     whole, *_ = make_faces(bases, make_federated_base(bases, settings))
     for name, field in _TEXT_FIELDS.items():
         tool, _ = whole.tools_and_dialects_by_name[name]

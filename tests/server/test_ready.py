@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -105,6 +106,33 @@ def test_a_database_that_hangs_is_told_within_seconds_and_takes_no_thread_for_ea
                 for pid in frozen:
                     os.kill(pid, signal.SIGCONT)
             wait_until(lambda: served.get("/ready").status_code == 200)
+
+
+def test_a_request_that_waits_for_a_database_that_hangs_keeps_no_other_waiting(
+    tmp_path: Path,
+) -> None:
+    """Whether the room is open is no question to the database: all of the process would wait."""
+    with run_server() as server:
+        make_template(server)
+        env = {"READINGROOM_DATABASE_URL": server.make_room("room")}
+        with serve_room("federal", data=tmp_path / "data", env=env) as served:
+            assert served.get("/v1/bills").status_code == 200
+            assert server.process is not None
+            frozen = [server.process.pid, *list_descendants(server.process.pid)]
+            waiting = threading.Thread(target=lambda: served.get("/v1/bills"))
+            try:
+                for pid in frozen:
+                    os.kill(pid, signal.SIGSTOP)
+                waiting.start()
+                for _ in range(20):
+                    assert served.get("/health").status_code == 200
+                    time.sleep(0.05)
+                assert waiting.is_alive()
+            finally:
+                for pid in frozen:
+                    os.kill(pid, signal.SIGCONT)
+            waiting.join(HANG_SECONDS)
+            assert not waiting.is_alive()
 
 
 def probe_at_once(url: str, count: int) -> list[tuple[int, Any, float]]:

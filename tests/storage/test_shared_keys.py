@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from readingroom.settings import load_settings
-from readingroom.storage.errors import InvalidKeyName, KeyExists, KeyNotFound
+from readingroom.storage.errors import InvalidKeyName, KeyExists, KeyNotFound, StorageFailed
 from readingroom.storage.keys import KeyRing
+from readingroom.storage.postgres import keys as postgres_keys
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
-from tests.support.postgres import PostgresServer, make_database
-from tests.support.processes import wait_until
+from tests.support.postgres import PostgresServer, make_database, make_template, run_server
+from tests.support.processes import find_free_port, wait_until
 
 
 @pytest.fixture
@@ -63,3 +64,40 @@ def test_names_are_held_to_the_same_rules(rings: tuple[KeyRing, KeyRing]) -> Non
         other.add_key("a b")
     with pytest.raises(KeyNotFound):
         other.revoke_key("nobody")
+
+
+def test_the_first_key_of_one_process_closes_the_room_in_every_other(
+    rings: tuple[KeyRing, KeyRing],
+) -> None:
+    one, other = rings
+    assert not one.is_key_asked_for() and not other.is_key_asked_for()
+    one.add_key("desk")
+    assert one.is_key_asked_for()
+    wait_until(other.is_key_asked_for)
+    one.revoke_key("desk")
+    assert one.is_key_asked_for() and other.is_key_asked_for()
+
+
+def test_a_caller_is_told_that_keys_cannot_be_checked_and_nothing_of_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with run_server(port=find_free_port()) as server:
+        make_template(server)
+        server.make_room("a_certain_room")
+        url = f"postgresql://postgres@127.0.0.1:{server.port}/a_certain_room"
+        environment = {"READINGROOM_DATABASE_URL": url}
+        ring = open_keys(load_settings({"data": tmp_path}, environment))
+        secret = ring.add_key("desk").encode()
+        assert ring.find_holder(secret) is not None
+        server.stop()
+        assert ring.find_holder(secret) is not None  # for a while what was read is believed
+        assert ring.is_key_asked_for()
+        monkeypatch.setattr(postgres_keys, "_MAX_STALE_SECONDS", -1.0)
+        with pytest.raises(StorageFailed) as refused:
+            ring.find_holder(secret)
+        ring.close()
+    told = refused.value.message
+    assert "the database with the API keys does not answer" in told
+    assert "Try again in a minute" in told and "whoever runs this server" in told
+    for hidden in ("127.0.0.1", str(server.port), "a_certain_room", "postgres"):
+        assert hidden not in told

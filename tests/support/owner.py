@@ -2,10 +2,10 @@
 
 import sys
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from tests.support.specimen import SPEC
 
-BASES_BY_NAME[SPEC.name] = SPEC
+BASES[SPEC.name] = SPEC
 
 if __name__ == "__main__":
     # Imported after the base is in the list: the command's choices are made from it.

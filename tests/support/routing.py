@@ -28,7 +28,7 @@ from typing import Literal
 import numpy
 from numpy.typing import NDArray
 
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.core.arrays import Matrix
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.shared import get_shared_embedder
@@ -106,7 +106,7 @@ def read_questions(file: Path) -> list[Asked]:
 def route_questions(data: Path, asked: Sequence[Asked]) -> list[Routed]:
     """The questions over the listing of the face of all bases."""
     settings = load_settings({"data": data}, {})
-    bases = open_bases(sorted(BASES_BY_NAME), settings)
+    bases = open_bases(sorted(BASES), settings)
     everything, *_ = make_faces(bases, make_federated_base(bases, settings))
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
     tools = [tool for tool, _ in everything.tools_and_dialects_by_name.values()]
@@ -129,7 +129,7 @@ class Listing:
 def compare_listings(data: Path, asked: Sequence[Asked]) -> dict[str, Listing]:
     """The listings of the face of all bases: everything, the desk, the desk and the right base."""
     settings = load_settings({"data": data}, {})
-    bases = open_bases(sorted(BASES_BY_NAME), settings)
+    bases = open_bases(sorted(BASES), settings)
     everything, *_ = make_faces(bases, make_federated_base(bases, settings))
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
     embedder = get_shared_embedder(settings)

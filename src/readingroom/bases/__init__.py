@@ -1,4 +1,4 @@
-"""The knowledge bases: `BASES_BY_NAME` is the one list of them."""
+"""The knowledge bases: `BASES` is the one list of them."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,7 +6,7 @@ from readingroom.bases import documents, federal, guidance, policy, text
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 
-BASES_BY_NAME: dict[str, BaseSpec] = {
+BASES: dict[str, BaseSpec] = {
     spec.name: spec
     for spec in (documents.SPEC, federal.SPEC, guidance.SPEC, policy.SPEC, text.SPEC)
 }
@@ -15,7 +15,7 @@ BASES_BY_NAME: dict[str, BaseSpec] = {
 def open_bases(
     base_names: Iterable[str],
     settings: RoomSettings,
-    specs_by_name: Mapping[str, BaseSpec] = BASES_BY_NAME,
+    specs_by_name: Mapping[str, BaseSpec] = BASES,
 ) -> tuple[KnowledgeBase, ...]:
     """Open these bases, each with the same settings."""
     return tuple(specs_by_name[name].open_base(settings) for name in base_names)

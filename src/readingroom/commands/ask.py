@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.console.completion import complete_with
 from readingroom.console.layout import make_bold, make_faint, wrap_text
 from readingroom.console.options import (
@@ -32,7 +32,7 @@ _MAX_PASSAGE_CHARS = 600  # of a passage that is printed
 
 
 def _complete_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
-    return list(BASES_BY_NAME)
+    return list(BASES)
 
 
 @click.command()
@@ -60,7 +60,7 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **search_options: 
     """
     search_options["source"] = list(search_options["source"]) or None
     ask_command = Ask(search=build_model(DeskSearch, query=question, **search_options))
-    with open_sample_settings(settings, BASES_BY_NAME.values()) as chosen_settings:
+    with open_sample_settings(settings, BASES.values()) as chosen_settings:
         search_answer = run_command(ask_command, FEDERATION_SPEC, chosen_settings, no_progress)
     notes_of_this_command = [
         *_describe_empty_bases(search_answer, chosen_settings),

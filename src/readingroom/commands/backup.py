@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from readingroom import __version__
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.console.options import (
     add_common_options,
     explain_interrupt,
@@ -80,7 +80,7 @@ def load_backup_handlers() -> dict[str, BaseBackup]:
     """Return how each base that has data of its own is backed up."""
     return {
         base_name: base_spec.backup.import_value()
-        for base_name, base_spec in BASES_BY_NAME.items()
+        for base_name, base_spec in BASES.items()
         if base_spec.backup
     }
 
@@ -89,7 +89,7 @@ def run_base_command(
     base_name: str, base_command: Command, settings: RoomSettings
 ) -> dict[str, Any]:
     """Run a command of a base, here or in the server that owns its folder."""
-    return run_command(base_command, BASES_BY_NAME[base_name], settings)
+    return run_command(base_command, BASES[base_name], settings)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import anyio
 import httpx2
 
 from readingroom.commands.restore import REPLACED_FOLDER_NAME, STAGING_FOLDER_NAME
-from readingroom.core.errors import KnowledgeError
+from readingroom.core.errors import InvalidSetting, KnowledgeError
 from readingroom.core.settings import (
     CONFIGURATION_FILE_NAME,
     make_sandbox_environment,
@@ -36,14 +36,21 @@ from readingroom.net.http import make_client
 from readingroom.protocol.doctor import Complaint
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.database import connect
+from readingroom.storage.errors import DatabaseFailed, DatabaseUnreachable, SchemaTooNew
 from readingroom.storage.keys import KEYS_FILE_NAME
 from readingroom.storage.keyvalue import check_server_durability, open_key_values
 from readingroom.storage.postgres.database import find_database
 from readingroom.storage.postgres.health import list_problems
+from readingroom.storage.postgres.schema import check_schema_version
 
 _MIN_FREE_BYTES = 512 * 1024 * 1024
 _MIN_SQLITE_VERSION = (3, 37, 0)  # the first with STRICT tables
 _OCR_LANGUAGE = "eng"
+_LOOK_AT_URL_REMEDY = "look at READINGROOM_DATABASE_URL, and whether the server runs and lets us in"
+UPGRADE_REMEDY = (
+    "upgrade this program to the version that the others on this database run, or a later one; "
+    "it has changed nothing there"
+)
 _PACKAGE_NAME_PATTERN = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -233,14 +240,31 @@ def _list_required_packages() -> Iterator[str]:
             yield _PACKAGE_NAME_PATTERN.match(requirement_text)[0]  # type: ignore[index]  # it begins with a name
 
 
+def find_database_obstacle(settings: ServerSettings) -> Complaint | None:
+    """Return why nothing in the shared database can be checked; None where it can, or none is set.
+
+    It does not answer, or a newer Reading Room has been there: each base would say the same again.
+    """
+    try:
+        if (database := find_database(settings)) is not None:
+            with database.connection() as connection:
+                check_schema_version(connection)
+    except SchemaTooNew as error:
+        return _make_check_complaint("database", error.message, UPGRADE_REMEDY)
+    except (DatabaseUnreachable, InvalidSetting) as error:
+        return _make_check_complaint("database", error.message, _LOOK_AT_URL_REMEDY)
+    except DatabaseFailed:
+        pass  # what the role may not do is named by the check itself
+    return None
+
+
 def check_database(settings: ServerSettings) -> Iterator[Complaint]:
     """The shared database, where one is set, answers and is in order."""
     try:
         database = find_database(settings)
         database_complaints = list_problems(database) if database else []
     except KnowledgeError as error:
-        remedy_text = "look at READINGROOM_DATABASE_URL, and whether the server runs and lets us in"
-        yield _make_check_complaint("database", error.message, remedy_text)
+        yield _make_check_complaint("database", error.message, _LOOK_AT_URL_REMEDY)
         return
     for complaint in database_complaints:
         yield _make_check_complaint(

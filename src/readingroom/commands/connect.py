@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.commands.errors import ClientFileUnreadable
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.errors import InvalidSetting
@@ -27,7 +27,7 @@ from readingroom.storage.postgres.keys import open_keys
 
 _KEY_VARIABLE_NAME = "READING_ROOM_KEY"
 _DEFAULT_STDIO_BASE_NAME = min(
-    (base_spec for base_spec in BASES_BY_NAME.values() if base_spec.serves_stdio),
+    (base_spec for base_spec in BASES.values() if base_spec.serves_stdio),
     key=lambda base_spec: base_spec.port,
 ).name
 
@@ -45,7 +45,7 @@ _FORMAT_BY_CLIENT = {
 
 @click.command()
 @click.argument("client", type=click.Choice([*_FORMAT_BY_CLIENT, "chatgpt"]))
-@click.option("--base", type=click.Choice(sorted(BASES_BY_NAME)), help="One base [all of them].")
+@click.option("--base", type=click.Choice(sorted(BASES)), help="One base [all of them].")
 @click.option("--url", help="The server's address [READINGROOM_PUBLIC_URL, else this machine].")
 @click.option("--stdio", is_flag=True, help="Let the client start the server (text, guidance).")
 @click.option("--key", help="Write this key; else a variable that holds it.")
@@ -112,7 +112,7 @@ def _choose_connection_target(
     base_name: str | None = connect_options["base"]
     if is_over_stdio:
         base_name = base_name or _DEFAULT_STDIO_BASE_NAME
-        if not BASES_BY_NAME[base_name].serves_stdio:
+        if not BASES[base_name].serves_stdio:
             raise InvalidSetting(
                 f"{base_name} is not served over stdio: serve it over HTTP, and in Claude "
                 "add it as a connector (docs/clients.md)"

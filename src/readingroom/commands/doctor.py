@@ -6,14 +6,19 @@ from functools import partial
 
 import click
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.commands.backup import run_base_command
-from readingroom.commands.checks import CHECKS_BY_NAME
+from readingroom.commands.checks import (
+    CHECKS_BY_NAME,
+    UPGRADE_REMEDY,
+    find_database_obstacle,
+)
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.errors import KnowledgeError
 from readingroom.protocol.doctor import Complaint
 from readingroom.protocol.spec import BaseSpec
 from readingroom.server.settings import ServerSettings
+from readingroom.storage.errors import SchemaTooNew
 
 
 @click.command()
@@ -26,17 +31,24 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     Each line says what to do. Ends with 0 when all is well or was mended, else with 1; a note does
     not count.
     """
+    database_obstacle = find_database_obstacle(settings)
     checked_base_specs = [
-        base_spec for base_spec in BASES_BY_NAME.values() if _has_data_to_check(base_spec, settings)
+        base_spec
+        for base_spec in BASES.values()
+        if _has_data_to_check(base_spec, settings)
+        and not (database_obstacle and base_spec.database_support == "moves")
     ]
-    checked_names = [*(base_spec.name for base_spec in checked_base_specs), *CHECKS_BY_NAME]
+    checks_by_name = dict(CHECKS_BY_NAME)
+    if database_obstacle:
+        checks_by_name["database"] = lambda _: iter([database_obstacle])
+    checked_names = [*(base_spec.name for base_spec in checked_base_specs), *checks_by_name]
     findings = [
         finding
         for base_spec in checked_base_specs
         for finding in _check_base(base_spec, settings, repair)
     ]
     findings += [
-        finding for run_check in CHECKS_BY_NAME.values() for finding in run_check(settings)
+        finding for run_check in checks_by_name.values() for finding in run_check(settings)
     ]
     problem_findings = [finding for finding in findings if not finding.is_note]
     noted_findings = [finding for finding in findings if finding.is_note]
@@ -78,6 +90,8 @@ def _check_base(
         yield from base_spec.doctor(
             settings, is_repairing, partial(run_base_command, base_spec.name)
         )
+    except SchemaTooNew as error:
+        yield Complaint(subject=base_spec.name, problem=error.message, fix=UPGRADE_REMEDY)
     except KnowledgeError as error:
         remedy_text = "mend that first, or restore a backup; the server's log may say more"
         yield Complaint(subject=base_spec.name, problem=error.message, fix=remedy_text)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from pydantic import SecretStr
 
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.console.options import (
     add_embedding_options,
     explain_interrupt,
@@ -129,9 +129,7 @@ def _open_database_work(
             "--key-file is for a room that is served: at its database the role of the URL decides."
         )
     base_names = [
-        base_name
-        for base_name, base_spec in BASES_BY_NAME.items()
-        if base_spec.database_support == "moves"
+        base_name for base_name, base_spec in BASES.items() if base_spec.database_support == "moves"
     ]
     knowledge_bases = open_bases(base_names, settings)
     return DatabaseEmbeddingWork(list_leasable_passages(knowledge_bases), patience_seconds)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.console.options import (
     add_common_options,
     build_model,
@@ -44,7 +44,7 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
     evaluate_command = build_model(
         Evaluate, questions=evaluation_questions, source=list(source) or None
     )
-    with open_sample_settings(settings, BASES_BY_NAME.values()) as chosen_settings:
+    with open_sample_settings(settings, BASES.values()) as chosen_settings:
         evaluation_result = run_command(evaluate_command, FEDERATION_SPEC, chosen_settings)
     print_result(as_json, evaluation_result, _format_evaluation(evaluation_result))
 

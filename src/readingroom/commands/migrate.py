@@ -12,7 +12,7 @@ from typing import Any
 import click
 from pydantic import SecretStr
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.commands.backup import load_backup_handlers, run_base_command
 from readingroom.commands.errors import CopyDiffers
 from readingroom.console.options import add_common_options, explain_interrupt, print_result
@@ -71,7 +71,7 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
 def _check_data_to_migrate(settings: RoomSettings) -> None:
     """Raise `InvalidSetting` where the data directory has no base and no key."""
     has_bases = any(
-        BASES_BY_NAME[base_name].database_support == "moves" and backup_handler.has_data(settings)
+        BASES[base_name].database_support == "moves" and backup_handler.has_data(settings)
         for base_name, backup_handler in load_backup_handlers().items()
     )
     if not has_bases and not KeyRing(settings.data).path.exists():
@@ -88,9 +88,7 @@ def _migrate_all_bases(
     """Copy the bases that have data; return what came of each."""
     outcome_by_base: dict[str, dict[str, Any]] = {}
     for base_name, backup_handler in load_backup_handlers().items():
-        if BASES_BY_NAME[base_name].database_support == "moves" and backup_handler.has_data(
-            settings
-        ):
+        if BASES[base_name].database_support == "moves" and backup_handler.has_data(settings):
             click.echo(f"{base_name}: copying", err=True)
             outcome_by_base[base_name] = backup_handler.migrate_base(
                 settings, target_settings, is_forced
@@ -254,7 +252,7 @@ def _compare_search_answers(
 
 
 def _find_search_command(base_name: str) -> type[Command]:
-    command_loader = BASES_BY_NAME[base_name].commands
+    command_loader = BASES[base_name].commands
     assert command_loader is not None
     search_command_type: type[Command] = next(
         command_type

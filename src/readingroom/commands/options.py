@@ -5,11 +5,9 @@ from typing import Any
 
 import click
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 
-_SETTING_FLAGS = [
-    setting_flag for base_spec in BASES_BY_NAME.values() for setting_flag in base_spec.flags
-]
+_SETTING_FLAGS = [setting_flag for base_spec in BASES.values() for setting_flag in base_spec.flags]
 BASE_SETTING_NAMES = tuple(setting_flag.setting_name for setting_flag in _SETTING_FLAGS)
 """The settings that `add_base_options` sets."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.console.dispatch import dispatch_command
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgressSync, no_progress
@@ -117,7 +117,7 @@ def _list_steps_of_bases(
 ) -> list[list[SampleStep]]:
     """Return the steps of each base in their order."""
     steps_of_bases: list[list[SampleStep]] = []
-    for base_spec in BASES_BY_NAME.values():
+    for base_spec in BASES.values():
         if base_spec.sample and base_spec.name in base_names:
             base_sample_loader: BaseSampleLoader = base_spec.sample.import_value()
             run_command = partial(_run_sample_command, base_spec.name)
@@ -130,9 +130,7 @@ def _list_steps_of_bases(
 def _run_sample_command(
     base_name: str, sample_command: Command, settings: RoomSettings
 ) -> dict[str, Any]:
-    return anyio.run(
-        dispatch_command, sample_command, BASES_BY_NAME[base_name], settings, no_progress
-    )
+    return anyio.run(dispatch_command, sample_command, BASES[base_name], settings, no_progress)
 
 
 class SampleLoader:
@@ -229,4 +227,4 @@ def _check_sample_unused(sample_folder: Path) -> None:
         folder_lock.release()
 
 
-_SAMPLED_BASE_NAMES = {base_spec.name for base_spec in BASES_BY_NAME.values() if base_spec.sample}
+_SAMPLED_BASE_NAMES = {base_spec.name for base_spec in BASES.values() if base_spec.sample}

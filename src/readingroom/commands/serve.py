@@ -4,7 +4,7 @@ from functools import partial
 
 import click
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.commands.options import BASE_SETTING_NAMES, add_base_options
 from readingroom.commands.sample import reset_outdated_sample
 from readingroom.console.options import add_common_options, add_device_option, add_log_level_option
@@ -26,7 +26,7 @@ _SERVE_SETTING_NAMES = (
 
 
 @click.command()
-@click.argument("base", type=click.Choice(sorted(BASES_BY_NAME)), required=False)
+@click.argument("base", type=click.Choice(sorted(BASES)), required=False)
 @click.option("--host", help="Address to listen on [127.0.0.1].")
 @click.option("--port", type=int, help="Port to listen on [8000, or the base's own].")
 @click.option("--tls-cert", type=click.Path(), help="Speak HTTPS: certificate chain, PEM.")
@@ -55,14 +55,12 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
     or asks for OAuth tokens there.
     """
     configure_logging(settings.log_level)
-    base_names = [base] if base else sorted(BASES_BY_NAME)
-    with open_sample_settings(
-        settings, map(BASES_BY_NAME.__getitem__, base_names)
-    ) as chosen_settings:
+    base_names = [base] if base else sorted(BASES)
+    with open_sample_settings(settings, map(BASES.__getitem__, base_names)) as chosen_settings:
         if chosen_settings.is_sample:
             reset_outdated_sample(chosen_settings.data, reset)
         elif reset:
             raise click.UsageError("--reset empties the sample only: add --demo")
         # It imports the server, which nobody should wait for who asks for help.
         start_server = import_reference("readingroom.commands.start_server:start_server")
-        start_server(BASES_BY_NAME[base] if base else None, chosen_settings, as_json)
+        start_server(BASES[base] if base else None, chosen_settings, as_json)

@@ -14,7 +14,7 @@ import click
 from starlette.applications import Starlette
 
 from readingroom import __version__
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.commands.errors import UnsafeBind
 from readingroom.commands.sample import load_sample_in_background
 from readingroom.core.errors import InvalidSetting
@@ -66,8 +66,8 @@ def _serve_bases(only_base_spec: BaseSpec | None, settings: ServerSettings, as_j
     # Before the bases are opened, which takes a while: a busy port is reported at once.
     listener = bind_listener(settings.host, server_port if settings.port is None else settings.port)
     local_address = format_local_address(listener, "https" if tls_certificate else "http")
-    base_specs = [only_base_spec] if only_base_spec else [*BASES_BY_NAME.values(), FEDERATION_SPEC]
-    base_names = [only_base_spec.name] if only_base_spec else sorted(BASES_BY_NAME)
+    base_specs = [only_base_spec] if only_base_spec else [*BASES.values(), FEDERATION_SPEC]
+    base_names = [only_base_spec.name] if only_base_spec else sorted(BASES)
     with ExitStack() as lock_stack:
         # For the admin route: a new one in each run, known to whoever may read the owner's file.
         admin_key = secrets.token_urlsafe(32)

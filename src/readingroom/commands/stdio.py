@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 import click
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.commands.options import BASE_SETTING_NAMES, add_base_options
 from readingroom.console.options import add_common_options, add_log_level_option
 from readingroom.console.sample import open_sample_settings
@@ -16,7 +16,7 @@ from readingroom.server.observe.logging import configure_logging
 from readingroom.server.settings import ServerSettings
 
 _STDIO_BASE_NAMES = tuple(
-    base_name for base_name, base_spec in BASES_BY_NAME.items() if base_spec.serves_stdio
+    base_name for base_name, base_spec in BASES.items() if base_spec.serves_stdio
 )
 
 
@@ -40,8 +40,8 @@ def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
       readingroom stdio text --file notes.txt
     """
     configure_logging(settings.log_level, should_block=False)
-    with open_sample_settings(settings, [BASES_BY_NAME[base]]) as chosen_settings:
-        opened_base = BASES_BY_NAME[base].open_base(chosen_settings)
+    with open_sample_settings(settings, [BASES[base]]) as chosen_settings:
+        opened_base = BASES[base].open_base(chosen_settings)
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signal_number, _exit_at_once)
         # It imports the server, which nobody should wait for who asks for help.

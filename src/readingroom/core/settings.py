@@ -57,7 +57,24 @@ def strip_key(setting_value: object) -> object:
     return stripped_key
 
 
+def _strip_database_url(setting_value: object) -> object:
+    """Return the URL of a database without blanks around it; None for an empty one.
+
+    Raise `ValueError` for one of blanks alone: the driver would go to any database of this machine.
+    """
+    if not isinstance(setting_value, str):
+        return setting_value
+    stripped_url = setting_value.strip()
+    if setting_value and not stripped_url:
+        raise ValueError(
+            "there are only blanks in it; write postgresql://user:password@host/name, or leave it "
+            "out to keep everything in the data directory"
+        )
+    return stripped_url or None
+
+
 CommaSeparatedNames = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
+DatabaseUrl = Annotated[SecretStr | None, BeforeValidator(_strip_database_url)]
 CommaSeparatedPaths = Annotated[tuple[Path, ...], BeforeValidator(_split_commas)]
 
 
@@ -110,7 +127,7 @@ class RoomSettings(BaseModel):
         "A Redis or Valkey server that several processes share; by default each has its own state.",
         is_used_by_sample=False,
     )
-    database_url: SecretStr | None = declare_setting(
+    database_url: DatabaseUrl = declare_setting(
         None,
         "READINGROOM_DATABASE_URL",
         "A PostgreSQL database with pgvector that several processes share "
@@ -361,7 +378,7 @@ def _describe_errors(
             file_setting_values,
             flag_setting_values,
         )
-        problem_message = validation_problem["msg"]
+        problem_message = validation_problem["msg"].removeprefix("Value error, ")
         if validation_problem.get("ctx", {}).get("pattern") == HOST_URL_PATTERN:
             problem_message = "must be the address of a host alone, such as https://www.gov.uk"
         problem_texts.append(f"{origin_text}: {problem_message}")

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from readingroom.bases import BASES_BY_NAME, open_bases
+from readingroom.bases import BASES, open_bases
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import find_shared_reranker, get_shared_embedder
@@ -84,7 +84,7 @@ def list_empty_base_names(settings: RoomSettings) -> list[str]:
     # What is kept in a folder is in a backup too.
     return [
         base_name
-        for base_name, base_spec in BASES_BY_NAME.items()
+        for base_name, base_spec in BASES.items()
         if base_spec.backup and not (settings.data / base_name).is_dir()
     ]
 
@@ -95,7 +95,7 @@ def _lock_base_folders(
     """Return the bases that this process can open, each with its lock, and why not the others."""
     locks_by_base_name: dict[str, FolderLock | None] = {}
     absence_reason_by_base: dict[str, str] = {}
-    for base_name, base_spec in BASES_BY_NAME.items():
+    for base_name, base_spec in BASES.items():
         if base_name in empty_base_names:
             continue
         folder_lock = (

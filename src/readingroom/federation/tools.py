@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.engine.embedding.cross_encoder.reranker import Reranker
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.federation import DESK_NAME
@@ -34,7 +34,7 @@ def open_federation(
     embedder: Embedder,
     server_address: str,
     absence_reason_by_base: Mapping[str, str] = {},
-    base_spec_by_name: Mapping[str, BaseSpec] = BASES_BY_NAME,
+    base_spec_by_name: Mapping[str, BaseSpec] = BASES,
     reranker: Reranker | None = None,
 ) -> KnowledgeBase:
     """Return the desk over open bases.

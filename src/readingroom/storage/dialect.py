@@ -13,6 +13,8 @@ class SqlDialect:
 
     engine: Literal["sqlite", "postgres"]
     """Which kind it is, where whole statements differ: in full-text search."""
+    counts_steps: bool
+    """Whether the work of a statement is counted while it runs; else only its time is known."""
     begin_write_sql: str
     """Begins a transaction that will write."""
     any_case_sql: str
@@ -59,6 +61,7 @@ class SqlDialect:
 
 SQLITE = SqlDialect(
     engine="sqlite",
+    counts_steps=True,
     begin_write_sql="BEGIN IMMEDIATE",
     any_case_sql="COLLATE NOCASE",
     join_in_order_sql="CROSS JOIN",
@@ -77,6 +80,7 @@ SQLITE = SqlDialect(
 
 POSTGRES = SqlDialect(
     engine="postgres",
+    counts_steps=False,
     begin_write_sql="BEGIN",
     any_case_sql="",
     join_in_order_sql="JOIN",

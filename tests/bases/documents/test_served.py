@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib import pdfencrypt
 from reportlab.pdfgen.canvas import Canvas
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.documents.base import REF, make_data_with_model
@@ -531,11 +531,7 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
 @requirement("documents:config", "documents:transport")
 def test_the_contracts_variables_and_their_defaults(tmp_path: Path) -> None:
     plain = load_settings({"data": tmp_path}, {})
-    assert (
-        BASES_BY_NAME["documents"].get_default_port(plain)
-        == BASES_BY_NAME["documents"].port
-        == 3002
-    )
+    assert BASES["documents"].get_default_port(plain) == BASES["documents"].port == 3002
     assert (plain.enable_ocr, plain.image_ratio_threshold, plain.api_key) == (True, 0.7, None)
     assert plain.chroma_persist_dir is None
     variables = {
@@ -546,7 +542,7 @@ def test_the_contracts_variables_and_their_defaults(tmp_path: Path) -> None:
         "MCP_API_KEY": "",
     }
     chosen = load_settings({"data": tmp_path}, variables)
-    assert BASES_BY_NAME["documents"].get_default_port(chosen) == 4002
+    assert BASES["documents"].get_default_port(chosen) == 4002
     assert (chosen.enable_ocr, chosen.image_ratio_threshold, chosen.api_key) == (False, 0.5, None)
     assert chosen.chroma_persist_dir == ""
 

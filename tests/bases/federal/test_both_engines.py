@@ -113,6 +113,7 @@ _TITLES = (
     "The United States of America: United States ships of United States States united",
     "States united in the United Kingdom: \u201cUnited States\u201d, \u00a7 12(b)(1)\u2019s rule",
     "An Act to act as if an act were an act",
+    "Buffalo buffalo Buffalo buffalo in the zoo, in the in the zoo of the state of the state",
     "Caf\u00e9s of Vel\u00e1zquez, and other purposes",
     *["Airport noise abatement, 2021"] * 4,
     *[f"To reform noise rule {number}, and for other purposes" for number in range(30)],
@@ -139,7 +140,7 @@ def worded(
     ("query", "count"),
     [
         # Words with one stem each count; each has its own number here, and punctuation none.
-        ("H.R. 4907, 116th Congress, Time to Rescue United States Trusts", 5),
+        ("H.R. 4907, 116th Congress, Time to Rescue United States Trusts", 6),
         ("times rescues time", 1),
         ("reduced reduces reduction, $1,500.50", 3),
         ("\u00a7 12(b)(1)'s rule \u2014 4907/3627", 34),
@@ -154,9 +155,14 @@ def worded(
         ('"Time \u201crescue" noise', 0),
         ('"cafes of velazquez"', 1),
         ('"united trusts" noise', 0),
+        # Stems that are equal may overlap, and then count once for each beginning.
+        ('"buffalo buffalo"', 1),
+        ('"buffalo buffalo buffalo" "act to"', 2),
+        ('"in the" noise', 2),
+        ('"of the" "in the" "and for other purposes"', 32),
         # A word of most passages, words that are only common, many alike.
         ("to and for other purposes", 31),
-        ("the of", 4),
+        ("the of", 5),
         ('"other purposes" reform', 31),
         ("noise", 34),
         ("2021 airport noise", 34),
@@ -173,6 +179,18 @@ def test_ranks_of_passages(
     for place in worded:
         odd = _rank_passages(place, query, "AND {chunk} % 2 = ?", 1)
         assert odd == pytest.approx({n: rank for n, rank in in_file.items() if n % 2}, rel=1e-9)
+
+
+def test_a_phrase_is_found_by_the_index_and_its_passages_are_read_once(
+    worded: tuple[FederalPlace, FederalPlace],
+) -> None:
+    scans_sql = "SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relname = ?"
+    with closing(connect(worded[1])) as db:
+        with db.transaction():
+            assert list(find_passages(db, '"other purposes" noise', "", ()))
+            scans = db.execute(scans_sql, ("passage_words",)).fetchone()
+            assert tuple(scans) == (0, 1)
+        assert db.execute("SHOW enable_seqscan").fetchone()[0] == "on"
 
 
 def _rank_passages(

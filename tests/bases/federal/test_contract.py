@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from readingroom import __version__
-from readingroom.bases.federal.query import dossiers
+from readingroom.bases.federal.query import aggregates, dossiers
 from readingroom.bases.federal.query.aggregates import Budget
 from readingroom.bases.federal.schema.sources import (
     TABLES_BY_NAME,
@@ -24,6 +24,7 @@ from readingroom.bases.federal.schema.sources import (
     list_source_names,
     list_sources_of_shape,
 )
+from readingroom.storage.postgres import records
 from tests.requirements import requirement
 from tests.support.federal.base import (
     Asked,
@@ -33,6 +34,7 @@ from tests.support.federal.base import (
     write_world_files,
 )
 from tests.support.kit import LEGACY, MODERN, read_body
+from tests.support.processes import HANG_SECONDS
 
 pytestmark = [
     pytest.mark.anyio,
@@ -296,10 +298,24 @@ def _list_enum_values(tool: Any, argument: str) -> set[str]:
 
 @requirement("federal:AC-19")
 async def test_19_a_broad_aggregate_is_told_how_to_be_narrower(world: Path, wire: str) -> None:
-    async with talk(world, wire, budget=Budget(max_rows=20)) as say:
-        meta, text = await say.refused("count", resource="bills")
-        assert "aggregate_too_broad" in text
-        assert meta["hint"]["suggest_narrowing"][0]["filters"]
+    budget = Budget(max_rows=20, max_seconds=HANG_SECONDS)
+    async with talk(world, wire, budget=budget) as say:
+        for grouping in ({}, {"group_by": "party"}, {"group_by": "cosponsor"}):
+            for filters in ({}, {"until": "2026-06-01"}):
+                asked = {"resource": "bills", "filters": filters, **grouping}
+                # However often it is looked at: small budgets leave the search its time.
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(aggregates, "_STEPS_BETWEEN_CHECKS", 10)
+                    patch.setattr(records, "_SECONDS_BETWEEN_CHECKS", 0.000_1)
+                    meta, text = await say.refused("count", **asked)
+                assert "aggregate_too_broad" in text
+                suggested = meta["hint"]["suggest_narrowing"]
+                assert suggested
+                for one in suggested:
+                    narrower = {**asked, "filters": filters | one["filters"]}
+                    assert "query_cost" in await say.answer("count", **narrower)
+                    total = await say.answer("count", resource="bills", filters=narrower["filters"])
+                    assert 0 < total["value"] <= one["rows"] <= 20
 
 
 @pytest.mark.embedded_only("there a query that ends within 20 ms is answered; see test_postgres.py")

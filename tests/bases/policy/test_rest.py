@@ -352,10 +352,10 @@ async def test_the_log_names_the_revisions_that_answered(served: Served) -> None
 
 @requirement("policy:FR-009:endpoints")
 def test_alone_it_is_served_on_port_3003(tmp_path: Path) -> None:
-    from readingroom.bases import BASES_BY_NAME
+    from readingroom.bases import BASES
     from readingroom.settings import load_settings
 
-    policy = BASES_BY_NAME["policy"]
+    policy = BASES["policy"]
     assert policy.get_default_port(load_settings({"data": tmp_path}, {})) == policy.port == 3003
     assert (
         policy.get_default_port(load_settings({"data": tmp_path}, {"POLICY_KB_PORT": "4003"}))

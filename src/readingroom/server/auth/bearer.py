@@ -95,7 +95,7 @@ class KeyAuth:
         self.grants = grant_store
         """What holders of keys have allowed connected apps; None where apps cannot connect."""
         self._api_key = api_key.encode() if api_key else None
-        self._is_required = self._api_key is not None or key_ring.is_closed()
+        self._is_required = self._api_key is not None or key_ring.is_key_asked_for()
         self._users = UsersByKeyHolder()
 
     @property
@@ -103,7 +103,7 @@ class KeyAuth:
         """Whether a key is required. It stays so from the first key on, also after a restart:
         revoking the last one must not open the server.
         """
-        self._is_required = self._is_required or self.key_ring.is_closed()
+        self._is_required = self._is_required or self.key_ring.is_key_asked_for()
         return self._is_required
 
     @property

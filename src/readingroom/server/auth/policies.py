@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.protocol.embedding_work import EMBEDDING_PATH_PREFIX
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth import connectors
@@ -35,7 +35,7 @@ MANIFEST_PATH = "/server.json"
 
 def is_josh_base(knowledge_base: KnowledgeBase) -> bool:
     """Return whether JOSH_AUTH, where it is set, decides who may call a base; else the keys do."""
-    base_spec = BASES_BY_NAME.get(knowledge_base.name)  # the desk, among others, has none
+    base_spec = BASES.get(knowledge_base.name)  # the desk, among others, has none
     return base_spec is not None and base_spec.follows_josh_auth
 
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from readingroom import __version__
-from readingroom.bases import BASES_BY_NAME
+from readingroom.bases import BASES
 from readingroom.protocol.pages import RecentEvent, list_no_recent_events
 from readingroom.server.auth.bearer import AccessKind
 from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, is_josh_base
@@ -218,7 +218,7 @@ class LandingPages:
             "bases": [
                 knowledge_base.name
                 for knowledge_base in server_face.bases
-                if knowledge_base.name in BASES_BY_NAME
+                if knowledge_base.name in BASES
             ],  # not the desk
             "access": self._policies.get_face_policy(server_face).access,
             **url_by_transport,

@@ -39,6 +39,11 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 _MAX_STALE_SECONDS = 30.0
 """How long the copy is believed while the database does not answer; then nobody is let in."""
 _HAS_SECRET_SQL = "SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"
+_STALE_COPY_MESSAGE = (
+    "Nobody can be let in just now: the database with the API keys does not answer, so no key can "
+    "be checked. Try again in a minute, with the same key; if it goes on, tell whoever runs this "
+    "server"
+)
 _CLOSED_MARK = "room_closed"
 # Among the generations, where no table changes: revoking the last key does not open the room.
 _MARK_CLOSED_SQL = f"INSERT INTO generations VALUES ('{_CLOSED_MARK}', 1) ON CONFLICT DO NOTHING"
@@ -52,6 +57,8 @@ class _KeyCopy:
     generation: int
     holders_by_identifier: dict[bytes | str, Holder]
     """By the digest of a secret, and by the subject of tokens."""
+    is_closed: bool
+    """Whether a key is asked for."""
 
 
 class SharedKeyRing(KeyRing):
@@ -98,15 +105,16 @@ class SharedKeyRing(KeyRing):
 
     def is_closed(self) -> bool:
         with self._open_transaction() as connection:
-            closed_row = connection.execute(
-                f"SELECT 1 WHERE EXISTS ({_HAS_SECRET_SQL}) OR EXISTS "
-                f"(SELECT 1 FROM generations WHERE store_name = '{_CLOSED_MARK}')"
-            ).fetchone()
-            return closed_row is not None
+            return _is_room_closed(connection)
+
+    def is_key_asked_for(self) -> bool:
+        return self._get_copy().is_closed
 
     def close_room(self) -> None:
         with self._open_transaction() as connection:
             connection.execute(_MARK_CLOSED_SQL)
+            _increase_generation(connection)
+        self._follow_own_change()
 
     def reopen_room(self) -> None:
         with self._open_transaction() as connection:
@@ -171,7 +179,7 @@ class SharedKeyRing(KeyRing):
                     self._database.notices.subscribe(_KEYS_STORE_NAME, self._change_event.set)
                     threading.Thread(target=self._follow_changes, name="keys", daemon=True).start()
         if time.monotonic() - self._copy_read_at > _MAX_STALE_SECONDS:
-            raise StorageFailed("The keys cannot be used: the shared database does not answer")
+            raise StorageFailed(_STALE_COPY_MESSAGE)
         return self._key_copy
 
     def _follow_changes(self) -> None:
@@ -215,6 +223,7 @@ class SharedKeyRing(KeyRing):
                 self._copy_read_at = begun_at
                 return previous_copy
             key_rows = connection.execute(f"SELECT {_COLUMNS_SQL} FROM api_keys").fetchall()
+            is_closed = _is_room_closed(connection)
         holders_by_identifier: dict[bytes | str, Holder] = {}
         for key_name, key_digest, _, oauth_subject, read_only, is_operator in key_rows:
             key_holder = Holder(key_name, bytes(key_digest).hex(), read_only, is_operator)
@@ -222,7 +231,7 @@ class SharedKeyRing(KeyRing):
             if oauth_subject is not None:
                 holders_by_identifier[oauth_subject] = key_holder
         self._copy_read_at = begun_at
-        return _KeyCopy(keys_generation, holders_by_identifier)
+        return _KeyCopy(keys_generation, holders_by_identifier, is_closed)
 
     @contextmanager
     def _open_transaction(self) -> Iterator[Connection]:
@@ -247,6 +256,14 @@ def open_keys(settings: RoomSettings) -> KeyRing:
         if postgres_database is None
         else SharedKeyRing(settings.data, postgres_database)
     )
+
+
+def _is_room_closed(connection: Connection) -> bool:
+    closed_row = connection.execute(
+        f"SELECT 1 WHERE EXISTS ({_HAS_SECRET_SQL}) OR EXISTS "
+        f"(SELECT 1 FROM generations WHERE store_name = '{_CLOSED_MARK}')"
+    ).fetchone()
+    return closed_row is not None
 
 
 def _increase_generation(connection: Any) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from readingroom.core.settings import RoomSettings
 from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres.database import Connection, find_database
+from readingroom.storage.postgres.schema import check_schema_version
 
 _MIN_SERVER_VERSION = 160_000
 MIN_VECTOR_VERSION = (0, 8, 4)  # earlier ones overflow a buffer, or damage indexes
@@ -29,7 +30,7 @@ class HealthProblem:
 def check_database(settings: RoomSettings) -> None:
     """Raise `DatabaseFailed` for the first thing that the database of the settings lacks.
 
-    Raise `InvalidSetting` for a URL that is none, and `DatabaseUnreachable`.
+    Raise `InvalidSetting` for a URL that is none, `DatabaseUnreachable`, and `SchemaTooNew`.
     """
     database = find_database(settings)
     if database is None:
@@ -37,6 +38,7 @@ def check_database(settings: RoomSettings) -> None:
     with database.connection() as connection:
         for obstacle in list_obstacles(connection):
             raise DatabaseFailed(f"The database cannot be used: {obstacle.problem}; {obstacle.fix}")
+        check_schema_version(connection)
 
 
 def list_obstacles(connection: Connection) -> list[HealthProblem]:

@@ -261,11 +261,7 @@ def migrate(connection: Any) -> None:
             "SELECT version FROM readingroom.schema_version"
         ).fetchone()
         stored_version = version_row[0] if version_row else 0
-        if stored_version > SCHEMA_VERSION:
-            raise SchemaTooNew(
-                f"The database has tables of version {stored_version}, and this Reading Room knows "
-                f"those up to {SCHEMA_VERSION}; install the version that wrote them, or a later one"
-            )
+        _check_version(stored_version)
         if stored_version == SCHEMA_VERSION:
             return
         create_extensions(connection, _POSTGRES_EXTENSIONS)
@@ -274,6 +270,29 @@ def migrate(connection: Any) -> None:
                 connection.execute(sql_statement)
         connection.execute("DELETE FROM readingroom.schema_version")
         connection.execute("INSERT INTO readingroom.schema_version VALUES (?)", (SCHEMA_VERSION,))
+
+
+def check_schema_version(connection: Any) -> None:
+    """Raise `SchemaTooNew` when a newer Reading Room has been here; nothing is made or waited for.
+
+    Raise `DatabaseFailed` where the role may not look.
+    """
+    (has_table,) = connection.execute(
+        "SELECT to_regclass('readingroom.schema_version') IS NOT NULL"
+    ).fetchone()
+    if has_table:
+        (stored_version,) = connection.execute(
+            "SELECT max(version) FROM readingroom.schema_version"
+        ).fetchone()
+        _check_version(stored_version or 0)
+
+
+def _check_version(stored_version: int) -> None:
+    if stored_version > SCHEMA_VERSION:
+        raise SchemaTooNew(
+            f"The database has tables of version {stored_version}, and this Reading Room knows "
+            f"those up to {SCHEMA_VERSION}; install the version that wrote them, or a later one"
+        )
 
 
 def create_version_table(connection: Any, schema_name: str, column_type_sql: str) -> None:

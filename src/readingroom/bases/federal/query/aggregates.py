@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
-from readingroom.bases.federal.filters import SqlFilter
+from readingroom.bases.federal.filters import SqlFilter, build_sql_filter
 from readingroom.bases.federal.query.aggregate_models import (
     AggregateQuery,
     Bucket,
@@ -36,7 +36,11 @@ from readingroom.bases.federal.query.intervals import (
     list_largest_group_keys,
     parse_first_day,
 )
-from readingroom.bases.federal.query.narrowing import suggest_filters, suggest_recent_period
+from readingroom.bases.federal.query.narrowing import (
+    choose_index_hint,
+    suggest_filters,
+    suggest_recent_period,
+)
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Facet, Measure, RecordTable
 from readingroom.core.imports import LazyModule
 from readingroom.storage.database import Database, StatementStopped
@@ -58,8 +62,6 @@ _STEPS_BETWEEN_CHECKS = 10_000
 _TIME_SHARE_FOR_SUGGESTIONS = 0.08
 """The share of the time limit in which filters to suggest are searched."""
 _SAMPLED_RECORD_COUNT = 500
-_LOOKUP_COST_IN_ROWS = 8
-"""How many rows of the facts index are read in the time of one lookup by another index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,9 @@ class Aggregator:
 
     def _build_query(self, aggregation: Aggregation) -> AggregateQuery:
         record_table, measure = aggregation.table, _find_sum_measure(aggregation)
-        index_hint, record_count = self._choose_index_hint(record_table, aggregation.sql_filter)
+        index_hint, record_count = choose_index_hint(
+            self._db, record_table, aggregation.sql_filter, self._budget.max_rows
+        )
         from_sql, where_sql = f"{record_table.name} r {index_hint}", aggregation.sql_filter.sql
         group_column, joined_row_count = aggregation.group_by, record_count
         facet = next(
@@ -247,37 +251,6 @@ class Aggregator:
             (facet.search_field, *((record_table.name, _SAMPLED_RECORD_COUNT) * 2)),
         ).fetchone()
         return float(facet_row_count) / max(int(sampled_count), 1)
-
-    def _choose_index_hint(
-        self, record_table: RecordTable, sql_filter: SqlFilter
-    ) -> tuple[str, int]:
-        """Return the index to read, and how many rows of it: all, or those that pass one filter.
-
-        The rows of a filter are counted only until they cannot be the cheaper way any more.
-        """
-        build_index_hint = self._db.dialect.build_index_hint_sql
-        index_hint = (
-            build_index_hint(record_table.covering_index_name)
-            if record_table.covering_index_name
-            else ""
-        )
-        (row_count,) = self._db.execute(record_table.row_count_sql).fetchone() or (0,)
-        row_count = row_count or 0
-        for column_name in record_table.indexed_column_names:
-            if column_name in sql_filter.filters:
-                max_counted_rows = row_count // _LOOKUP_COST_IN_ROWS + 1
-                filter_value = sql_filter.filters[column_name]
-                matching_count = store.count_rows_up_to(
-                    self._db, record_table.name, column_name, filter_value, max_counted_rows
-                )
-                if matching_count * _LOOKUP_COST_IN_ROWS < row_count:
-                    index_hint = (
-                        build_index_hint(f"{record_table.name}_{column_name}")
-                        if record_table.covering_index_name
-                        else ""
-                    )
-                    row_count = matching_count
-        return index_hint, row_count
 
     # --- numbers and groups ---
 
@@ -448,7 +421,8 @@ class Aggregator:
     @contextmanager
     def _limit_cost(self, deadline: float) -> Iterator[CostMeter]:
         """Interrupt the queries inside at the deadline or after the allowed steps."""
-        meter = CostMeter(self._budget.max_rows * _STEPS_PER_ROW, deadline, _STEPS_BETWEEN_CHECKS)
+        counted_steps = _STEPS_BETWEEN_CHECKS if self._db.dialect.counts_steps else 0
+        meter = CostMeter(self._budget.max_rows * _STEPS_PER_ROW, deadline, counted_steps)
         with self._db.stop_when(meter.is_exhausted, _STEPS_BETWEEN_CHECKS):
             yield meter
 
@@ -468,20 +442,36 @@ class Aggregator:
     def _suggest_narrowing(self, aggregation: Aggregation, max_records: int) -> dict[str, Any]:
         """Return the hint with filters that would fit, and the records that each of them leaves.
 
-        They are searched in a fraction of the time limit: an error must not come later than an
-        answer.
+        The first one is searched for in the time that an answer may take, further ones in a
+        fraction of it: an error must not come later than an answer.
         """
         narrowing_suggestions: list[dict[str, Any]] = []
+        share_ends_at = time.perf_counter() + self._budget.max_seconds * _TIME_SHARE_FOR_SUGGESTIONS
+        time_ends_at = max(share_ends_at, self._started_at + self._budget.max_seconds)
+
+        def is_search_over() -> bool:
+            return time.perf_counter() > (share_ends_at if narrowing_suggestions else time_ends_at)
+
         with (
             suppress(StatementStopped),
-            self._limit_cost(
-                time.perf_counter() + self._budget.max_seconds * _TIME_SHARE_FOR_SUGGESTIONS
-            ),
+            self._db.stop_when(is_search_over, _STEPS_BETWEEN_CHECKS),
         ):
             narrowing_suggestions.extend(
-                suggest_filters(self._db, aggregation.table, aggregation.sql_filter, max_records)
+                suggestion
+                for suggestion in suggest_filters(
+                    self._db, aggregation.table, aggregation.sql_filter, max_records
+                )
+                if self._is_within_rows(aggregation, suggestion["filters"])
             )
         return {"suggest_narrowing": narrowing_suggestions}
+
+    def _is_within_rows(self, aggregation: Aggregation, added_filters: Mapping[str, Any]) -> bool:
+        """Whether an aggregate would not be refused for its rows if it had these filters too."""
+        narrowed_filter = build_sql_filter(
+            aggregation.table, {**aggregation.sql_filter.filters, **added_filters}
+        )
+        narrowed_query = self._build_query(replace(aggregation, sql_filter=narrowed_filter))
+        return narrowed_query.row_count <= self._budget.max_rows
 
 
 # --- fields that may be requested ---

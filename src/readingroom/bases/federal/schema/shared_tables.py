@@ -185,7 +185,8 @@ def ensure_shared_schema(db: Any) -> None:
         if stored_version > SHARED_SCHEMA_VERSION:
             raise SchemaTooNew(
                 f"The federal tables are of version {stored_version}, and this Reading Room knows "
-                f"those up to {SHARED_SCHEMA_VERSION}; install the version that wrote them"
+                f"those up to {SHARED_SCHEMA_VERSION}; install the version that wrote them, or a "
+                "later one"
             )
         if stored_version == SHARED_SCHEMA_VERSION:
             for sql_statement in _list_missing_table_statements(db):

@@ -6,6 +6,7 @@ Both rank by BM25 with the same weights of fields, and cut words in the same way
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any
 
@@ -14,11 +15,13 @@ from readingroom.bases.federal.search.name_copy import name_copies
 from readingroom.engine.stems import get_shared_stemmer
 from readingroom.engine.words import LexicalQuery, parse_query
 from readingroom.storage.database import Database
+from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres.encoding import (
     cut_stem,
     encode_words_rows,
     format_phrase,
     format_words_rows,
+    quote_lexeme,
 )
 
 WEIGHT_BY_FIELD: Mapping[str, float] = {"title": 10.0, "abstract": 4.0, "action": 2.0, "body": 1.0}
@@ -123,47 +126,94 @@ def _rank_passages(
     weight_by_term = _weigh_terms(
         phrases, [_list_stored_stems(query_word_text) for query_word_text in lexical_query.words]
     )
-    # As in FTS5: a term of most passages would count against a match.
-    rarity_by_term = {
-        term_stems: weight_by_term[term_stems]
-        * max(
-            math.log((total_passage_count - term_passage_count + 0.5) / (term_passage_count + 0.5)),
-            1e-6,
+    passage_count_by_stem = _count_passages_by_stem(
+        db, list(dict.fromkeys(chain.from_iterable(weight_by_term)))
+    )
+    # The counts may be a moment older or younger than the number of passages.
+    terms = [
+        term_stems
+        for term_stems in weight_by_term
+        if all(
+            passage_count_by_stem.get(term_stem, math.inf) <= total_passage_count
+            for term_stem in term_stems
         )
-        for term_stems, term_passage_count in _count_passages_by_term(db, weight_by_term).items()
-        if 0 < term_passage_count <= total_passage_count
-    }
-    matching_terms = [
-        term_stems for term_stems in phrases or weight_by_term if term_stems in rarity_by_term
     ]
+    matching_terms = [term_stems for term_stems in phrases or terms if term_stems in terms]
     if not matching_terms:
         return iter(())
-    match_sql, match_values = _build_match_sql(matching_terms)
-    count_columns = [_build_count_sql(term_stems) for term_stems in rarity_by_term]
-    count_columns_sql = ", ".join(
-        f"{count_sql} AS count_{term_index}"
-        for term_index, (count_sql, _) in enumerate(count_columns)
-    )
+    count_columns = [_build_count_sql(term_stems) for term_stems in terms]
+    rarity_columns = [
+        _build_rarity_sql(
+            term_index,
+            weight_by_term[term_stems],
+            total_passage_count,
+            passage_count_by_stem[term_stems[0]] if len(term_stems) == 1 else None,
+        )
+        for term_index, term_stems in enumerate(terms)
+    ]
     score_sql = " + ".join(
-        f"?::float8 * count_{term_index} * {_BM25_K1 + 1} / (count_{term_index} + relative_length)"
-        for term_index in range(len(rarity_by_term))
+        f"rarity_{term_index} * count_{term_index} * {_BM25_K1 + 1}::float8"
+        f" / (count_{term_index} + relative_length)"
+        for term_index in range(len(terms))
+    )
+    has_longer_term = any(len(term_stems) > 1 for term_stems in terms)
+    # What the index finds has all stems of a phrase, anywhere.
+    has_match_sql = (
+        " OR ".join(f"count_{terms.index(term_stems)} > 0" for term_stems in matching_terms)
+        if has_longer_term
+        else "true"
     )
     average_token_count = max(total_token_count / max(total_passage_count, 1), 1e-9)
-    return db.iterate_tuples(
-        f"""SELECT chunk, -({score_sql}) FROM (
-                SELECT w.chunk,
-                    {_BM25_K1} * ({1 - _BM25_B} + {_BM25_B} * w.tokens / ?::float8)
-                        AS relative_length,
-                    {count_columns_sql}
-                FROM passage_words w WHERE {match_sql} {condition_sql} OFFSET 0
-            ) AS matching""",
-        (
-            *rarity_by_term.values(),
-            average_token_count,
-            *chain.from_iterable(count_values for _, count_values in count_columns),
-            *match_values,
-            *condition_values,
-        ),
+    # A filter must not change how rare a phrase is, which is counted while passages are ranked.
+    early_condition_sql = "" if has_longer_term else condition_sql
+    early_condition_values = () if has_longer_term else condition_values
+    with _prefer_indexes(db):
+        return db.iterate_tuples(
+            f"""WITH counted AS (
+                    SELECT w.chunk,
+                        {_BM25_K1 * (1 - _BM25_B)}::float8
+                            + w.tokens * {_BM25_K1 * _BM25_B}::float8 / ?::float8
+                            AS relative_length,
+                        {_name_columns("count", count_columns)}
+                    FROM passage_words w
+                    WHERE ({_ALL_FIELDS_SQL}) @@ ?::tsquery {early_condition_sql} OFFSET 0
+                ), rarities AS (
+                    SELECT {_name_columns("rarity", rarity_columns)}
+                    {"FROM counted" if has_longer_term else ""}
+                )
+                SELECT w.chunk, -({score_sql}) FROM counted w, rarities
+                WHERE ({has_match_sql}) {condition_sql if has_longer_term else ""}""",
+            (
+                average_token_count,
+                *chain.from_iterable(count_values for _, count_values in count_columns),
+                " | ".join(map(_format_all_stems, matching_terms)),
+                *early_condition_values,
+                *chain.from_iterable(rarity_values for _, rarity_values in rarity_columns),
+                *(condition_values if has_longer_term else ()),
+            ),
+        )
+
+
+@contextmanager
+def _prefer_indexes(db: Database) -> Iterator[None]:
+    """Let the words of a passage be read only where the index finds one.
+
+    The database takes putting the fields of a passage together for nearly free, and would do it for
+    all of them rather than ask the index for a common word.
+    """
+    db.execute("SET enable_seqscan = off")
+    try:
+        yield
+    finally:
+        # After an error in a transaction, it goes back with that.
+        with suppress(DatabaseFailed):
+            db.execute("RESET enable_seqscan")
+
+
+def _name_columns(column_prefix: str, columns: Sequence[tuple[str, Sequence[Any]]]) -> str:
+    return ", ".join(
+        f"{column_sql} AS {column_prefix}_{column_index}"
+        for column_index, (column_sql, _) in enumerate(columns)
     )
 
 
@@ -182,36 +232,29 @@ def _weigh_terms(
     return dict(Counter(chain(phrases, phrases if words else (), words)))
 
 
-def _count_passages_by_term(
-    db: Database, terms: Iterable[tuple[str, ...]]
-) -> dict[tuple[str, ...], int]:
-    """Return how many passages have each term: a stem, or stems that follow each other."""
-    passage_count_by_stem = _count_passages_by_stem(
-        db, list(dict.fromkeys(chain.from_iterable(terms)))
+def _build_rarity_sql(
+    term_index: int, term_weight: int, total_passage_count: int, passage_count: int | None
+) -> tuple[str, list[Any]]:
+    """Return what tells how rare a term is among all passages, and the values in it.
+
+    Without `passage_count`, the passages that have the term are those with a count of it.
+    """
+    # As in FTS5: a term of most passages would count against a match.
+    if passage_count is not None:
+        rarity = math.log((total_passage_count - passage_count + 0.5) / (passage_count + 0.5))
+        return "?::float8", [term_weight * max(rarity, 1e-6)]
+    count_sql = f"least(count(*) FILTER (WHERE count_{term_index} > 0), ?::float8)"
+    return (
+        f"""?::float8 * greatest(
+            ln((?::float8 - {count_sql} + 0.5::float8) / ({count_sql} + 0.5::float8)),
+            1e-6::float8)""",
+        [term_weight, *[total_passage_count] * 3],
     )
-    passage_count_by_term = {}
-    for term_stems in terms:
-        passage_count = min(passage_count_by_stem.get(term_stem, 0) for term_stem in term_stems)
-        if passage_count and len(term_stems) > 1:
-            match_sql, match_values = _build_match_sql([term_stems])
-            (passage_count,) = db.execute(
-                f"SELECT count(*) FROM passage_words w WHERE {match_sql}", match_values
-            ).fetchone()
-        passage_count_by_term[term_stems] = int(passage_count)
-    return passage_count_by_term
 
 
-def _build_match_sql(terms: Sequence[tuple[str, ...]]) -> tuple[str, list[str]]:
-    """Return the condition that a passage has one of the terms, and the values in it."""
-    match_tsquery = " | ".join(map(format_phrase, terms))
-    match_sql = f"({_ALL_FIELDS_SQL}) @@ ?::tsquery"
-    if all(len(term_stems) == 1 for term_stems in terms):
-        return match_sql, [match_tsquery]
-    # Stems may follow each other from the end of one field to the next.
-    in_one_field_sql = " OR ".join(
-        f"w.{field_name} @@ ?::tsquery" for field_name in WEIGHT_BY_FIELD
-    )
-    return f"{match_sql} AND ({in_one_field_sql})", [match_tsquery] * (1 + len(WEIGHT_BY_FIELD))
+def _format_all_stems(term_stems: Sequence[str]) -> str:
+    """Return a tsquery for passages with each of the stems, wherever it stands."""
+    return "(" + " & ".join(map(quote_lexeme, term_stems)) + ")"
 
 
 def _build_count_sql(term_stems: tuple[str, ...]) -> tuple[str, list[Any]]:
@@ -220,7 +263,7 @@ def _build_count_sql(term_stems: tuple[str, ...]) -> tuple[str, list[Any]]:
         _build_field_count_sql(f"w.{field_name}", term_stems) for field_name in WEIGHT_BY_FIELD
     ]
     count_sql = " + ".join(
-        f"{field_weight} * {field_count_sql}"
+        f"{field_weight}::float8 * {field_count_sql}"
         for field_weight, (field_count_sql, _) in zip(
             WEIGHT_BY_FIELD.values(), field_counts, strict=True
         )
@@ -231,22 +274,31 @@ def _build_count_sql(term_stems: tuple[str, ...]) -> tuple[str, list[Any]]:
 
 
 def _build_field_count_sql(field_sql: str, term_stems: tuple[str, ...]) -> tuple[str, list[Any]]:
-    # The rank of one stem tells how often it stands there; see engine/shared/words.py.
-    stem_count_sql = f"round(0.6079271 / (1 - ts_rank({field_sql}, ?::tsquery)) - 0.5)"
-    stem_tsqueries = [format_phrase([term_stem]) for term_stem in term_stems]
+    phrase_tsquery = format_phrase(term_stems)
     if len(term_stems) == 1:
-        return stem_count_sql, stem_tsqueries
-    # Places are looked up, which takes long, only where each of the stems stands more than once.
+        # The rank of one stem tells how often it stands there; see engine/shared/words.py.
+        return (
+            f"round(0.6079271::float8 / (1 - ts_rank({field_sql}, ?::tsquery)) - 0.5::float8)",
+            [phrase_tsquery],
+        )
+    if len(set(term_stems)) == len(term_stems):
+        # Ranked by its covers, of which each is 1 where nothing stands between its stems. That
+        # takes several times as long as to look whether there is one.
+        return (
+            f"""CASE WHEN {field_sql} @@ ?::tsquery
+                THEN round(ts_rank_cd({field_sql}, ?::tsquery)) ELSE 0 END""",
+            [phrase_tsquery] * 2,
+        )
+    # Of stems that are equal, one cover may be the end of another.
     return (
         f"""CASE WHEN NOT {field_sql} @@ ?::tsquery THEN 0
-            WHEN least({", ".join([stem_count_sql] * len(term_stems))}) = 1 THEN 1
             ELSE (SELECT count(*) FROM (
                 SELECT FROM unnest({field_sql}) AS word, unnest(word.positions) AS place,
                     unnest(?::text[]) WITH ORDINALITY AS part (stem, number)
                 WHERE word.lexeme = part.stem
                 GROUP BY place - part.number HAVING count(*) = {len(term_stems)}
             ) AS occurrences) END""",
-        [format_phrase(term_stems), *stem_tsqueries, list(term_stems)],
+        [phrase_tsquery, list(term_stems)],
     )
 
 
