@@ -10,7 +10,12 @@ import click
 
 from readingroom import __version__
 from readingroom.core.imports import import_reference
-from readingroom.interrupts import begin_command, report_interruption, was_interrupted
+from readingroom.interrupts import (
+    begin_command,
+    end_command,
+    report_interruption,
+    was_interrupted,
+)
 
 _COMMAND_NAMES = (
     "serve",
@@ -47,11 +52,13 @@ class _LazyGroup(click.Group):
         sys.exit(exit_status if isinstance(exit_status, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb. Raise `_Interrupted`: click would write `Aborted!` for the interrupt."""
+        """Run the verb. Raise `_Interrupted`: click would print an empty line for the interrupt."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             raise _Interrupted from interrupt
+        finally:
+            end_command()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         base_group_names = [
@@ -78,6 +85,7 @@ class _Interrupted(Exception):
 
 def _tell_end(error: BaseException) -> int:
     """Return the status of a command that raised; raise what is not for its reader."""
+    end_command()
     # After an interrupt, whatever fails does so because something of it was broken off.
     if was_interrupted() or isinstance(error, _Interrupted | KeyboardInterrupt):
         return report_interruption()

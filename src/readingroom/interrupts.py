@@ -24,23 +24,43 @@ _REDELIVERY_SECONDS = 0.02
 _SHOW_CURSOR = "\033[?25h"  # a progress bar hides it
 
 
-class _Interruption:
-    """What became of Ctrl-C in this process: signals belong to the whole of it."""
+class _Command:
+    """The command that this process runs.
+
+    `handle_press` is what the next Ctrl-C does: at first `interrupt`, then `end_at_once`, and
+    `ignore_press` when the command is over. `stop` is how the first one stops the command.
+    """
 
     def __init__(self) -> None:
-        self.begin_command()
-
-    def begin_command(self) -> None:
-        """Forget what was before: tests run several commands in a process."""
-        self.is_pressed = False
-        self.is_reported = False
-        self.is_deferred = False
+        self.handle_press: Callable[[], object] = self.interrupt
+        # While libraries are imported there is nothing to stop in order, and an exception may get
+        # lost: some call Python from C, and drop what it raises.
+        self.stop: Callable[[], object] = self.end_at_once
         self.kept_sentence = NOTHING_CHANGED_SENTENCE
-        self.cancel: Callable[[], object] | None = None
-        self.ended_status: int | None = None
+        self.is_interrupted = False
+        self.exit_status = 0
+
+    def interrupt(self) -> None:
+        self.is_interrupted = True
+        self.handle_press = self.end_at_once
+        _silence_others()
+        self.stop()
+
+    def end_at_once(self) -> None:
+        os._exit(report_interruption())
+
+    def ignore_press(self) -> None:
+        pass
+
+    def end_process(self) -> None:
+        """End with the status of the command, which is over."""
+        # The reader of a pipe may be gone, or the interrupt may have come in the middle of a flush.
+        with suppress(OSError, ValueError, RuntimeError):
+            sys.stdout.flush()
+        os._exit(self.exit_status)
 
 
-_interruption = _Interruption()
+_command = _Command()
 
 
 def run_program(run_command_line: Callable[[], object]) -> None:
@@ -48,41 +68,45 @@ def run_program(run_command_line: Callable[[], object]) -> None:
 
     The first Ctrl-C ends what the command does in order, the second one at once.
     """
-    exit_status: Any = 0
+    _install_handlers()
+    exit_code: Any = 0
     try:
-        _install_handlers()
-        try:
-            run_command_line()
-        except SystemExit as system_exit:
-            exit_status = system_exit.code
-        _interruption.ended_status = exit_status if isinstance(exit_status, int) else 1
-    except BaseException:
-        if not was_interrupted():
-            raise
-        exit_status = report_interruption()
-    _interruption.ended_status = exit_status if isinstance(exit_status, int) else 1
-    sys.exit(exit_status)
+        run_command_line()
+    except SystemExit as system_exit:
+        exit_code = system_exit.code
+    _command.exit_status = exit_code if isinstance(exit_code, int) else 1
+    _command.handle_press = _command.end_process  # only the interpreter is left to end
+    sys.exit(exit_code)
 
 
 def begin_command() -> None:
-    """Begin anew: nothing was interrupted, and nothing changed yet."""
-    _interruption.begin_command()
+    """Begin anew: tests run several commands in a process."""
+    global _command
+    _command = _Command()
+
+
+def begin_changes() -> None:
+    """Have Ctrl-C raise `KeyboardInterrupt` from here on: what is begun is stopped in order."""
+    _command.kept_sentence = CHANGES_KEPT_SENTENCE
+    _command.stop = _raise_interrupt
+
+
+def end_command() -> None:
+    """Ignore Ctrl-C from here on: the command is over, and is only told how it ended."""
+    _command.handle_press = _command.ignore_press
 
 
 def was_interrupted() -> bool:
     """Whether Ctrl-C was pressed: what fails afterwards fails because of it."""
-    return _interruption.is_pressed
+    return _command.is_interrupted
 
 
 def report_interruption() -> int:
-    """Print the line about the command that was interrupted, once; return the exit status."""
-    if not _interruption.is_reported:
-        _interruption.is_deferred = True  # else another press could end us before, or tell it too
-        line_start = f"\n{_SHOW_CURSOR}" if sys.stderr.isatty() else ""
-        sys.stderr.write(f"{line_start}Stopped. {_interruption.kept_sentence}.\n")
-        sys.stderr.flush()
-        _interruption.is_reported = True
-        _interruption.is_deferred = False
+    """Print the line about the command that was interrupted; return the exit status."""
+    end_command()  # else another press could break the line off, or print it again
+    line_start = f"\n{_SHOW_CURSOR}" if sys.stderr.isatty() else ""
+    sys.stderr.write(f"{line_start}Stopped. {_command.kept_sentence}.\n")
+    sys.stderr.flush()
     return INTERRUPTED_STATUS
 
 
@@ -92,28 +116,40 @@ def keep_after_interrupt(kept_sentence: str | None) -> Iterator[None]:
 
     It begins with a capital letter and has no full stop. None leaves the one outside.
     """
-    sentence_before = _interruption.kept_sentence
-    _interruption.kept_sentence = kept_sentence or sentence_before
+    sentence_before = _command.kept_sentence
+    _command.kept_sentence = kept_sentence or sentence_before
     yield
-    _interruption.kept_sentence = sentence_before  # not after an error, which may be the interrupt
+    _command.kept_sentence = sentence_before  # not after an error, which may be the interrupt
 
 
 def change_kept_sentence(kept_sentence: str) -> None:
     """Print another sentence from here to the end of the enclosing `keep_after_interrupt`."""
-    _interruption.kept_sentence = kept_sentence
+    _command.kept_sentence = kept_sentence
+
+
+@contextmanager
+def cancel_on_interrupt(cancel: Callable[[], object]) -> Iterator[None]:
+    """Have an interrupt inside call this, and raise nothing: an event loop runs here."""
+    stop_before = _command.stop
+    _command.stop = cancel
+    try:
+        yield
+    finally:
+        _command.stop = stop_before
 
 
 @contextmanager
 def defer_interrupts() -> Iterator[None]:
     """Let a short step end that is not to be left half done; Ctrl-C is heeded after it."""
-    _interruption.is_deferred = True
-    was_pressed_before = _interruption.is_pressed
+    handle_press_before = _command.handle_press
+    was_pressed = threading.Event()
+    _command.handle_press = was_pressed.set
     try:
         yield
     finally:
-        _interruption.is_deferred = False
-    if _interruption.is_pressed and not was_pressed_before:
-        raise KeyboardInterrupt
+        _command.handle_press = handle_press_before
+        if was_pressed.is_set():
+            handle_press_before()
 
 
 @contextmanager
@@ -129,67 +165,43 @@ def shield_new_processes() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)
 
 
-@contextmanager
-def cancel_on_interrupt(cancel: Callable[[], object]) -> Iterator[None]:
-    """Have an interrupt inside call this, and raise nothing: an event loop runs here."""
-    _interruption.cancel = cancel
-    try:
-        yield
-    finally:
-        _interruption.cancel = None
-
-
 def _install_handlers() -> None:
     """Handle SIGINT here from now on, unless whoever started this process has it ignored."""
+    sys.unraisablehook = _handle_unraisable
+    threading.excepthook = _handle_thread_exception
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _handle_interrupt)
-        atexit.register(_end_process)  # the first one, which is called last
+        signal.signal(signal.SIGINT, _handle_signal)
+        atexit.register(_prepare_interpreter_end)  # the first one, which is called last
     if hasattr(signal, "pthread_sigmask"):  # __main__ has blocked it until here
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        sys.unraisablehook = _handle_unraisable
-        threading.excepthook = _handle_thread_exception
 
 
-def _handle_interrupt(signal_number: int, frame: FrameType | None) -> None:
-    if _interruption.ended_status is not None:  # only the interpreter is left to end
-        os._exit(_interruption.ended_status)
-    if (_interruption.is_pressed and not _interruption.is_deferred) or _interruption.is_reported:
-        os._exit(report_interruption())
-    _interruption.is_pressed = True
-    _silence_others()
-    if _interruption.is_deferred:
-        return
-    if _interruption.cancel is None:
-        raise KeyboardInterrupt
-    _interruption.cancel()
+def _handle_signal(signal_number: int, frame: FrameType | None) -> None:
+    _command.handle_press()
 
 
-def _end_process() -> None:
-    """Keep the exit status: the interpreter would change it after an interrupt, or at another."""
-    # It forgets our handler before it ends, but not that a signal is ignored.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if _interruption.is_reported:
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
-        # Not left to the interpreter: it kills itself with SIGINT if a `KeyboardInterrupt` has left
-        # an `exec`, as there is one in the import of every dataclass, whoever caught it then.
-        os._exit(INTERRUPTED_STATUS)
+def _raise_interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def _silence_others() -> None:
     """Nobody else is to speak of what the interrupt breaks off: libraries log and warn of it."""
-    if logging := sys.modules.get("logging"):
-        logging.disable(logging.CRITICAL)
-    if warnings := sys.modules.get("warnings"):
-        warnings.simplefilter("ignore")
+    with suppress(AttributeError):  # they may just be imported
+        if logging := sys.modules.get("logging"):
+            logging.disable(logging.CRITICAL)
+        if warnings := sys.modules.get("warnings"):
+            warnings.simplefilter("ignore")
 
 
 def _handle_unraisable(unraisable: Any) -> None:
     """Send an interrupt again that came where no exception can be raised, as in a destructor."""
     if not was_interrupted():
         sys.__unraisablehook__(unraisable)
-    elif issubclass(unraisable.exc_type, KeyboardInterrupt) and not _interruption.is_reported:
-        _interruption.is_pressed = False
+    elif (
+        issubclass(unraisable.exc_type, KeyboardInterrupt)
+        and _command.handle_press == _command.end_at_once
+    ):
+        _command.handle_press = _command.interrupt
         # Not from here: it would be raised where we are, and be lost again.
         redelivery = threading.Timer(_REDELIVERY_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
         redelivery.daemon = True
@@ -199,3 +211,12 @@ def _handle_unraisable(unraisable: Any) -> None:
 def _handle_thread_exception(thread_failure: Any) -> None:
     if not was_interrupted():
         threading.__excepthook__(thread_failure)
+
+
+def _prepare_interpreter_end() -> None:
+    # The interpreter forgets our handler before it ends, but not that a signal is ignored.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if was_interrupted():
+        # Not left to the interpreter: it kills itself with SIGINT if a `KeyboardInterrupt` has left
+        # an `exec`, as there is one in the import of every dataclass, whoever caught it then.
+        _command.end_process()

@@ -32,8 +32,9 @@ from readingroom.core.settings import (
 )
 from readingroom.core.text import escape_control_characters
 from readingroom.interrupts import (
-    CHANGES_KEPT_SENTENCE,
     NOTHING_CHANGED_SENTENCE,
+    begin_changes,
+    end_command,
     keep_after_interrupt,
     was_interrupted,
 )
@@ -92,8 +93,8 @@ def add_common_options(
             settings: RoomSettings = load_settings(
                 {"data": data_directory, **chosen_setting_values}
             )
-            with keep_after_interrupt(CHANGES_KEPT_SENTENCE):
-                return command_function(*args, settings=settings, as_json=as_json, **kwargs)
+            begin_changes()
+            return command_function(*args, settings=settings, as_json=as_json, **kwargs)
         except KnowledgeError as error:
             exit_with_error(error, as_json)
         except OSError as error:  # a full disk, a closed pipe
@@ -126,6 +127,7 @@ def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
     """
     if was_interrupted():
         raise KeyboardInterrupt from error
+    end_command()  # else an interrupt could be told beside the error
     error_message = _name_options_in_message(error)
     if operator_detail := find_operator_detail(error):
         error_message = f"{error_message} ({operator_detail})"
