@@ -52,7 +52,7 @@ CREATE TABLE IF NOT EXISTS api_keys (
 ) STRICT
 """
 # Columns that the first version of the table did not have.
-_SQL_BY_COLUMN = {
+_TYPE_BY_ADDED_COLUMN = {
     "subject": "TEXT",
     "read_only": "INTEGER NOT NULL DEFAULT 0",
 }
@@ -421,9 +421,8 @@ def _create_keys_table(db: Database) -> None:
         with db.transaction():
             # Read again: another process may have added them before the transaction began.
             for column_name in _list_missing_column_names(db):
-                db.execute(
-                    f"ALTER TABLE api_keys ADD COLUMN {column_name} {_SQL_BY_COLUMN[column_name]}"
-                )
+                column_type = _TYPE_BY_ADDED_COLUMN[column_name]
+                db.execute(f"ALTER TABLE api_keys ADD COLUMN {column_name} {column_type}")
     db.execute(_SUBJECT_INDEX_SQL)
 
 
@@ -438,12 +437,8 @@ def _insert_key_row(db: Database, key_row: KeyRow) -> None:
 
 
 def _list_missing_column_names(db: Database) -> list[str]:
-    present_column_names = {
-        table_column[1] for table_column in db.execute("PRAGMA table_info(api_keys)")
-    }
-    return [
-        table_column for table_column in _SQL_BY_COLUMN if table_column not in present_column_names
-    ]
+    present_names = {name for _, name, *_ in db.execute("PRAGMA table_info(api_keys)")}
+    return [name for name in _TYPE_BY_ADDED_COLUMN if name not in present_names]
 
 
 def _read_untrusted_rows(keys_path: Path) -> list[KeyRow]:
