@@ -13,8 +13,9 @@ from readingroom.core.filters import And, Equals, Filter, FilterFields, In
 from readingroom.engine.index import EmbeddedIndex
 from readingroom.engine.shared import counts
 from readingroom.engine.shared.index import SharedIndex
+from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.chunks import Chunks, ChunkStore
-from readingroom.storage.postgres.chunks import PostgresChunkStore
+from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
 from readingroom.storage.postgres.database import open_database
 from tests.support.model import WordEmbedder
 from tests.support.postgres import PostgresServer, make_database
@@ -147,3 +148,25 @@ def test_chunks_of_an_older_release_are_embedded_under_their_headings(
         np.testing.assert_allclose(chunks.vectors, expected, atol=1e-6)
         hits = index.get_vector_index().search(EMBEDDER.embed("cycle"), 3)
         assert {hit.id for hit in hits[:2]} == {"chunk 0", "chunk 2"}
+
+
+def test_a_copy_that_another_thread_puts_in_place_meanwhile_is_the_one_that_is_asked(
+    both: tuple[EmbeddedIndex, SharedIndex], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the thread does that hears of a write, just when a search compares generations."""
+    _, shared = both
+    shared.delete_chunks(shared.read_chunks().ids)
+    copy = shared._memory_copy
+    copy.open_vectors()  # an empty one, which is not added to but read anew
+    apply(shared, "put", "chunk 1", "trees", "A")
+    read_generation: Any = PostgresCollection.generation.fget
+
+    def update_and_read(collection: PostgresCollection) -> int:
+        monkeypatch.setattr(PostgresCollection, "generation", property(read_generation))
+        copy.apply_new_changes()
+        return int(read_generation(collection))
+
+    copy.vectors = VectorIndex(FIELDS)  # whatever the notice of the write has brought by now
+    copy._copied_generation = -1
+    monkeypatch.setattr(PostgresCollection, "generation", property(update_and_read))
+    assert len(copy.open_vectors()) == 1
