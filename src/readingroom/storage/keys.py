@@ -52,10 +52,7 @@ CREATE TABLE IF NOT EXISTS api_keys (
 ) STRICT
 """
 # Columns that the first version of the table did not have.
-_TYPE_BY_ADDED_COLUMN = {
-    "subject": "TEXT",
-    "read_only": "INTEGER NOT NULL DEFAULT 0",
-}
+_TYPE_BY_ADDED_COLUMN = {"subject": "TEXT", "read_only": "INTEGER NOT NULL DEFAULT 0"}
 # A table of its own: version 0.1.0 adds keys to a table that has exactly those columns.
 _OPERATORS_SCHEMA_SQL = "CREATE TABLE IF NOT EXISTS key_operators (hash BLOB PRIMARY KEY) STRICT"
 _IS_OPERATOR_SQL = "EXISTS (SELECT 1 FROM key_operators WHERE key_operators.hash = api_keys.hash)"

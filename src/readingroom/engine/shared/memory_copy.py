@@ -77,9 +77,12 @@ class MemoryCopy:
 
     def open_vectors(self) -> VectorIndex:
         """Return the vectors with everything that was committed before this call."""
-        vector_index = self.vectors
-        if vector_index is not None and self._collection.generation == self._copied_generation:
-            return vector_index
+        if self._collection.generation == self._copied_generation:
+            # Read after the generation, which is set last: another thread may just have put a
+            # newer copy in place of the one that was here.
+            vector_index = self.vectors
+            if vector_index is not None:
+                return vector_index
         with self._lock:
             return self._update_vectors()
 

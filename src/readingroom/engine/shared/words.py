@@ -3,9 +3,18 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from readingroom.core.filters import Filter
 from readingroom.engine.shared.counts import SharedSearchParts, SqlConditions
+from readingroom.engine.shared.terms import (
+    Term,
+    build_occurrences_sql,
+    build_rarity_sql,
+    format_all_stems,
+    name_columns,
+    weigh_terms,
+)
 from readingroom.engine.stems import get_shared_stemmer
 from readingroom.engine.words import (
     LexicalHit,
@@ -14,7 +23,7 @@ from readingroom.engine.words import (
     parse_query,
     sort_hits,
 )
-from readingroom.storage.postgres.encoding import OCCURRENCES_SQL, format_phrase, quote_lexeme
+from readingroom.storage.postgres.encoding import OCCURRENCES_SQL, cut_stem, quote_lexeme
 
 MAX_RANKED_ROWS = 4_000
 """Chunks that a search by words may rank; of more, those with the rarest words are."""
@@ -58,16 +67,12 @@ class SharedWords(SharedSearchParts):
         total_chunk_count, total_token_count = self._word_counts.count_chunks_and_tokens()
         if not k or not total_chunk_count:
             return []
-        ranked_stems = self._find_ranked_stems(parsed_query, total_chunk_count)
         average_token_count = total_token_count / total_chunk_count
         if parsed_query.phrases:
-            phrase_tsqueries = [
-                format_phrase(get_shared_stemmer().stem_all_words(phrase))
-                for phrase in parsed_query.phrases
-            ]
-            return self._rank_chunks(
-                " | ".join(phrase_tsqueries), ranked_stems, average_token_count, conditions, k
+            return self._rank_by_phrases(
+                parsed_query, total_chunk_count, average_token_count, conditions, k
             )
+        ranked_stems = self._find_ranked_stems(parsed_query.words, total_chunk_count)
         if not ranked_stems:
             return []
         if self._memory_copy.is_usable:
@@ -133,13 +138,86 @@ class SharedWords(SharedSearchParts):
             stem_group = []
         return sort_hits(hits_by_id.values())[:k]
 
-    def _find_ranked_stems(
-        self, parsed_query: LexicalQuery, total_chunk_count: int
-    ) -> list[_RankedStem]:
-        """Return the stems of a query that occur at all, rarest first."""
-        query_text = " ".join((*parsed_query.words, *parsed_query.phrases))
+    def _rank_by_phrases(
+        self,
+        parsed_query: LexicalQuery,
+        total_chunk_count: int,
+        average_token_count: float,
+        conditions: SqlConditions,
+        max_hit_count: int,
+    ) -> list[LexicalHit]:
+        """Return the best chunks that have one of the phrases, ranked by the words besides too.
+
+        A phrase counts as one, as in FTS5: as often as it stands there, and as rare as it is.
+        """
+        phrases = [_list_stored_stems(phrase) for phrase in parsed_query.phrases]
+        weight_by_term = weigh_terms(
+            phrases, [_list_stored_stems(word) for word in parsed_query.words]
+        )
         chunk_count_by_stem = self._word_counts.count_chunks_by_stem(
-            list(dict.fromkeys(get_shared_stemmer().stem_all_words(query_text)))
+            list(dict.fromkeys(chain.from_iterable(weight_by_term)))
+        )
+        terms = [
+            term_stems
+            for term_stems in weight_by_term
+            if all(chunk_count_by_stem.get(stem, 0) > 0 for stem in term_stems)
+        ]
+        matching_terms = [term_stems for term_stems in phrases if term_stems in terms]
+        if not matching_terms:
+            return []
+        # The counts may be a moment older or younger than the number of chunks.
+        total_chunk_count = max(total_chunk_count, *chunk_count_by_stem.values())
+        count_columns = [build_occurrences_sql("words", term_stems) for term_stems in terms]
+        rarity_columns = [
+            build_rarity_sql(
+                term_index,
+                weight_by_term[term_stems],
+                total_chunk_count,
+                chunk_count_by_stem[term_stems[0]] if len(term_stems) == 1 else None,
+            )
+            for term_index, term_stems in enumerate(terms)
+        ]
+        score_sql = " + ".join(
+            f"rarity_{term_index} * count_{term_index} * {_BM25_K1 + 1}::float8"
+            f" / (count_{term_index} + relative_length)"
+            for term_index in range(len(terms))
+        )
+        has_phrase_sql = " OR ".join(
+            f"count_{terms.index(term_stems)} > 0" for term_stems in matching_terms
+        )
+        sql_clauses, clause_values = conditions
+        # A filter must not change how rare a phrase is, which is counted while chunks are ranked.
+        passes_sql = " AND ".join(sql_clauses) or "true"
+        with self._collection.lend_search_connection() as connection:
+            hit_rows = connection.execute(
+                f"""WITH counted AS MATERIALIZED (
+                        SELECT id, {passes_sql} AS passes,
+                            {_BM25_K1 * (1 - _BM25_B)}::float8
+                                + tokens * {_BM25_K1 * _BM25_B}::float8 / ?::float8
+                                AS relative_length,
+                            {name_columns("count", count_columns)}
+                        FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery OFFSET 0
+                    ), rarities AS (SELECT {name_columns("rarity", rarity_columns)} FROM counted)
+                    SELECT id, score FROM (
+                        SELECT id, {score_sql} AS score FROM counted, rarities
+                        WHERE passes AND ({has_phrase_sql})
+                    ) AS scored ORDER BY score::float4 DESC, id LIMIT ?""",
+                (
+                    *clause_values,
+                    max(average_token_count, 1e-9),
+                    *chain.from_iterable(count_values for _, count_values in count_columns),
+                    " | ".join(map(format_all_stems, matching_terms)),
+                    *chain.from_iterable(rarity_values for _, rarity_values in rarity_columns),
+                    max_hit_count,
+                ),
+                plan_anew=True,
+            ).fetchall()
+        return [LexicalHit(hit_row[0], float(hit_row[1])) for hit_row in hit_rows]
+
+    def _find_ranked_stems(self, words: Sequence[str], total_chunk_count: int) -> list[_RankedStem]:
+        """Return the stems of words that occur at all, rarest first."""
+        chunk_count_by_stem = self._word_counts.count_chunks_by_stem(
+            list(dict.fromkeys(get_shared_stemmer().stem_all_words(" ".join(words))))
         )
         # The counts may be a moment older or younger than the number of chunks.
         total_chunk_count = max(total_chunk_count, *chunk_count_by_stem.values(), 0)
@@ -200,6 +278,10 @@ class SharedWords(SharedSearchParts):
                 plan_anew=bool(sql_clauses),
             ).fetchall()
         return [LexicalHit(hit_row[0], float(hit_row[1])) for hit_row in hit_rows]
+
+
+def _list_stored_stems(query_text: str) -> Term:
+    return tuple(map(cut_stem, get_shared_stemmer().stem_all_words(query_text)))
 
 
 def _make_any_stem_tsquery(ranked_stems: Sequence[_RankedStem]) -> str:

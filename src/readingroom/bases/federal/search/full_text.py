@@ -4,7 +4,6 @@ Both rank by BM25 with the same weights of fields, and cut words in the same way
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -12,6 +11,13 @@ from typing import Any
 
 from readingroom.bases.federal.schema.lengths import MAX_SEARCHED_CHARS
 from readingroom.bases.federal.search.name_copy import name_copies
+from readingroom.engine.shared.terms import (
+    build_occurrences_sql,
+    build_rarity_sql,
+    format_all_stems,
+    name_columns,
+    weigh_terms,
+)
 from readingroom.engine.stems import get_shared_stemmer
 from readingroom.engine.words import LexicalQuery, parse_query
 from readingroom.storage.database import Database
@@ -19,9 +25,7 @@ from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres.encoding import (
     cut_stem,
     encode_words_rows,
-    format_phrase,
     format_words_rows,
-    quote_lexeme,
 )
 
 WEIGHT_BY_FIELD: Mapping[str, float] = {"title": 10.0, "abstract": 4.0, "action": 2.0, "body": 1.0}
@@ -123,7 +127,7 @@ def _rank_passages(
         "SELECT passages, tokens FROM passage_totals"
     ).fetchone()
     phrases = [_list_stored_stems(query_phrase) for query_phrase in lexical_query.phrases]
-    weight_by_term = _weigh_terms(
+    weight_by_term = weigh_terms(
         phrases, [_list_stored_stems(query_word_text) for query_word_text in lexical_query.words]
     )
     passage_count_by_stem = _count_passages_by_stem(
@@ -143,7 +147,7 @@ def _rank_passages(
         return iter(())
     count_columns = [_build_count_sql(term_stems) for term_stems in terms]
     rarity_columns = [
-        _build_rarity_sql(
+        build_rarity_sql(
             term_index,
             weight_by_term[term_stems],
             total_passage_count,
@@ -174,11 +178,11 @@ def _rank_passages(
                         {_BM25_K1 * (1 - _BM25_B)}::float8
                             + w.tokens * {_BM25_K1 * _BM25_B}::float8 / ?::float8
                             AS relative_length,
-                        {_name_columns("count", count_columns)}
+                        {name_columns("count", count_columns)}
                     FROM passage_words w
                     WHERE ({_ALL_FIELDS_SQL}) @@ ?::tsquery {early_condition_sql} OFFSET 0
                 ), rarities AS (
-                    SELECT {_name_columns("rarity", rarity_columns)}
+                    SELECT {name_columns("rarity", rarity_columns)}
                     {"FROM counted" if has_longer_term else ""}
                 )
                 SELECT w.chunk, -({score_sql}) FROM counted w, rarities
@@ -186,7 +190,7 @@ def _rank_passages(
             (
                 average_token_count,
                 *chain.from_iterable(count_values for _, count_values in count_columns),
-                " | ".join(map(_format_all_stems, matching_terms)),
+                " | ".join(map(format_all_stems, matching_terms)),
                 *early_condition_values,
                 *chain.from_iterable(rarity_values for _, rarity_values in rarity_columns),
                 *(condition_values if has_longer_term else ()),
@@ -210,57 +214,14 @@ def _prefer_indexes(db: Database) -> Iterator[None]:
             db.execute("RESET enable_seqscan")
 
 
-def _name_columns(column_prefix: str, columns: Sequence[tuple[str, Sequence[Any]]]) -> str:
-    return ", ".join(
-        f"{column_sql} AS {column_prefix}_{column_index}"
-        for column_index, (column_sql, _) in enumerate(columns)
-    )
-
-
 def _list_stored_stems(query_text: str) -> tuple[str, ...]:
     return tuple(map(cut_stem, get_shared_stemmer().stem_all_words(query_text)))
-
-
-def _weigh_terms(
-    phrases: Sequence[tuple[str, ...]], words: Sequence[tuple[str, ...]]
-) -> dict[tuple[str, ...], int]:
-    """Return the terms that rank a passage, each with how often it counts.
-
-    As FTS5 counts them: as often as they stand in `LexicalQuery.match_expression`. Words with one
-    stem each count, and phrases stand there twice beside words.
-    """
-    return dict(Counter(chain(phrases, phrases if words else (), words)))
-
-
-def _build_rarity_sql(
-    term_index: int, term_weight: int, total_passage_count: int, passage_count: int | None
-) -> tuple[str, list[Any]]:
-    """Return what tells how rare a term is among all passages, and the values in it.
-
-    Without `passage_count`, the passages that have the term are those with a count of it.
-    """
-    # As in FTS5: a term of most passages would count against a match.
-    if passage_count is not None:
-        rarity = math.log((total_passage_count - passage_count + 0.5) / (passage_count + 0.5))
-        return "?::float8", [term_weight * max(rarity, 1e-6)]
-    count_sql = f"least(count(*) FILTER (WHERE count_{term_index} > 0), ?::float8)"
-    return (
-        f"""?::float8 * greatest(
-            ln((?::float8 - {count_sql} + 0.5::float8) / ({count_sql} + 0.5::float8)),
-            1e-6::float8)""",
-        [term_weight, *[total_passage_count] * 3],
-    )
-
-
-def _format_all_stems(term_stems: Sequence[str]) -> str:
-    """Return a tsquery for passages with each of the stems, wherever it stands."""
-    return "(" + " & ".join(map(quote_lexeme, term_stems)) + ")"
 
 
 def _build_count_sql(term_stems: tuple[str, ...]) -> tuple[str, list[Any]]:
     """Return what counts a term in a passage by the weights of fields, and the values in it."""
     field_counts = [
-        _build_field_count_sql(f"w.{field_name}", term_stems) for field_name in WEIGHT_BY_FIELD
+        build_occurrences_sql(f"w.{field_name}", term_stems) for field_name in WEIGHT_BY_FIELD
     ]
     count_sql = " + ".join(
         f"{field_weight}::float8 * {field_count_sql}"
@@ -271,35 +232,6 @@ def _build_count_sql(term_stems: tuple[str, ...]) -> tuple[str, list[Any]]:
     return count_sql, [
         count_value for _, field_values in field_counts for count_value in field_values
     ]
-
-
-def _build_field_count_sql(field_sql: str, term_stems: tuple[str, ...]) -> tuple[str, list[Any]]:
-    phrase_tsquery = format_phrase(term_stems)
-    if len(term_stems) == 1:
-        # The rank of one stem tells how often it stands there; see engine/shared/words.py.
-        return (
-            f"round(0.6079271::float8 / (1 - ts_rank({field_sql}, ?::tsquery)) - 0.5::float8)",
-            [phrase_tsquery],
-        )
-    if len(set(term_stems)) == len(term_stems):
-        # Ranked by its covers, of which each is 1 where nothing stands between its stems. That
-        # takes several times as long as to look whether there is one.
-        return (
-            f"""CASE WHEN {field_sql} @@ ?::tsquery
-                THEN round(ts_rank_cd({field_sql}, ?::tsquery)) ELSE 0 END""",
-            [phrase_tsquery] * 2,
-        )
-    # Of stems that are equal, one cover may be the end of another.
-    return (
-        f"""CASE WHEN NOT {field_sql} @@ ?::tsquery THEN 0
-            ELSE (SELECT count(*) FROM (
-                SELECT FROM unnest({field_sql}) AS word, unnest(word.positions) AS place,
-                    unnest(?::text[]) WITH ORDINALITY AS part (stem, number)
-                WHERE word.lexeme = part.stem
-                GROUP BY place - part.number HAVING count(*) = {len(term_stems)}
-            ) AS occurrences) END""",
-        [phrase_tsquery, list(term_stems)],
-    )
 
 
 def _count_passages_by_stem(db: Database, word_stems: Sequence[str]) -> dict[str, int]:
