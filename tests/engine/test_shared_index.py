@@ -130,13 +130,13 @@ def test_phrases_are_found_and_ranked_as_they_stand(
             apply(index, "put", f"chunk {number}", text, "AB"[number % 2])
     for query in (
         *('"duty to cooperate"', '"to cooperate" duty', "the", '"no such words"'),
+        *('"trees"', '"duty" the cooperate', '"trees" "duty"'),
         *('"to cooperate" "the duty"', '"to cooperate to" trees', '"trees" "duty to"'),
     ):
         for where in (None, Equals("source", "A")):
-            found = [
-                {hit.id: hit.score for hit in index.search_words(query, 10, where)}
-                for index in both
-            ]
+            hits = [index.search_words(query, 10, where) for index in both]
+            assert len(hits[0]) == len(hits[1]), query
+            found = [{hit.id: hit.score for hit in each} for each in hits]
             assert found[1] == pytest.approx(found[0], rel=1e-4), query
 
 

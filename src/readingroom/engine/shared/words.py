@@ -185,6 +185,9 @@ class SharedWords(SharedSearchParts):
         has_phrase_sql = " OR ".join(
             f"count_{terms.index(term_stems)} > 0" for term_stems in matching_terms
         )
+        # Without phrases to count, there would be a row for each chunk.
+        has_longer_term = any(len(term_stems) > 1 for term_stems in terms)
+        counted_from_sql = "FROM counted" if has_longer_term else ""
         sql_clauses, clause_values = conditions
         # A filter must not change how rare a phrase is, which is counted while chunks are ranked.
         passes_sql = " AND ".join(sql_clauses) or "true"
@@ -197,7 +200,9 @@ class SharedWords(SharedSearchParts):
                                 AS relative_length,
                             {name_columns("count", count_columns)}
                         FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery OFFSET 0
-                    ), rarities AS (SELECT {name_columns("rarity", rarity_columns)} FROM counted)
+                    ), rarities AS (
+                        SELECT {name_columns("rarity", rarity_columns)} {counted_from_sql}
+                    )
                     SELECT id, score FROM (
                         SELECT id, {score_sql} AS score FROM counted, rarities
                         WHERE passes AND ({has_phrase_sql})
