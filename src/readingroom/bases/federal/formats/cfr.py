@@ -11,9 +11,9 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
+from readingroom.bases.federal.formats.parts.prose import extract_prose
 from readingroom.bases.federal.formats.parts.references import References, collect_references
 from readingroom.bases.federal.formats.parts.xml import (
-    extract_prose,
     find_text,
     hash_element,
     parse_iso_date,
@@ -46,7 +46,7 @@ _MAX_APPENDIX_SLUG_CHARS = 80
 class CfrLoader:
     """`CFR-2018-title27-vol3-uslm.xml`: the sections and appendices of a volume."""
 
-    format_id: ClassVar[str] = "cfr/3"
+    format_id: ClassVar[str] = "cfr/4"
     record_source_names: ClassVar[tuple[str, ...]] = ("cfr_sections",)
     complete_for_columns: ClassVar[str | None] = None
 

@@ -30,7 +30,7 @@ _COMPILATION_HREF_PATTERN = re.compile(r"/us/sComp/(\d+)/(\d+)(?:/.*)?")
 class CompilationLoader:
     """`COMPS-1565.xml`: one act as amended."""
 
-    format_id: ClassVar[str] = "comps/1"
+    format_id: ClassVar[str] = "comps/2"
     record_source_names: ClassVar[tuple[str, ...]] = ("statute_compilations",)
     complete_for_columns: ClassVar[str | None] = None
 

@@ -4,7 +4,6 @@ Either may come first, or alone: a page brings the text, and a record where ther
 MODS brings who spoke and what was named.
 """
 
-import html
 import re
 from collections.abc import Iterator
 from typing import ClassVar
@@ -28,6 +27,7 @@ from readingroom.bases.federal.formats.parts.xml import (
     hash_element,
     parse_iso_date,
     parse_xml,
+    strip_page_markup,
 )
 from readingroom.bases.federal.formats.uslm import parse_spelled_date
 from readingroom.bases.federal.schema.congress import (
@@ -61,7 +61,6 @@ _PAGE_HEADER_PATTERN = re.compile(
 _PRE_ELEMENT_PATTERN = re.compile(r"<pre>(.*?)(?:</pre>|$)", re.S | re.I)
 _MAX_EVIDENCE_CHARS = 300
 _NEW_PAGE_PATTERN = re.compile(r"\[\[Page ([A-Z]?\d+)\]\]", re.ASCII)
-_HTML_TAG_PATTERN = re.compile(r"</?[A-Za-z][^>\n]*>")
 _RECORD_TYPE_BY_PART_LETTER = {"D": "digest", "E": "extensions", "H": "house", "S": "senate"}
 _PART_LETTER_BY_PART_NAME = {
     "daily digest": "D",
@@ -82,7 +81,7 @@ _AMENDMENT_SPONSOR_PATTERN = re.compile(
 class RecordPageLoader:
     """`CREC-2005-07-20-pt1-PgE1551-2.htm`: the text of one item."""
 
-    format_id: ClassVar[str] = "crec-page/2"
+    format_id: ClassVar[str] = "crec-page/3"
     record_source_names: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
     complete_for_columns: ClassVar[str | None] = None
 
@@ -136,9 +135,7 @@ class _ItemPageParser:
         # The printing office marked some lines with a NUL, which no reader can use.
         page_markup = raw_file.data.decode("utf-8", "replace").replace("\0", "")
         pre_match = _PRE_ELEMENT_PATTERN.search(page_markup)
-        plain_text = html.unescape(
-            _HTML_TAG_PATTERN.sub("", pre_match[1] if pre_match else page_markup)
-        )
+        plain_text = strip_page_markup(pre_match[1] if pre_match else page_markup)
         header_match = _PAGE_HEADER_PATTERN.search(plain_text)
         if header_match is None:
             raise ValueError("no header of the Congressional Record on this page")

@@ -36,7 +36,7 @@ PUBLISHER = "Congressional Research Service"
 class CrsReportLoader:
     """`/crsreport/R47892`: a report; `/crsreport`: a list, which knows less of each."""
 
-    format_id: ClassVar[str] = "crs/3"
+    format_id: ClassVar[str] = "crs/4"
     record_source_names: ClassVar[tuple[str, ...]] = ("crs_reports",)
     complete_for_columns: ClassVar[str | None] = None
 

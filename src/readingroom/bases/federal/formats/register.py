@@ -9,13 +9,13 @@ from xml.etree.ElementTree import Element
 from readingroom.bases.federal.formats.parts import references
 from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_law_links
+from readingroom.bases.federal.formats.parts.prose import extract_prose
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
     build_topic_links,
     drop_repeated_topics,
 )
 from readingroom.bases.federal.formats.parts.xml import (
-    extract_prose,
     find_text,
     hash_element,
     parse_iso_date,
@@ -69,7 +69,7 @@ _API_TYPE_BY_DESIGNATION = {
 class RegisterIssueLoader:
     """`FR-2017-10-03-uslm.xml`: every document of one day's issue."""
 
-    format_id: ClassVar[str] = "register-issue/4"
+    format_id: ClassVar[str] = "register-issue/5"
     record_source_names: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for_columns: ClassVar[str | None] = "published_at"
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.people import parse_chamber
-from readingroom.bases.federal.formats.parts.xml import parse_iso_date
+from readingroom.bases.federal.formats.parts.xml import parse_iso_date, strip_page_markup
 from readingroom.bases.federal.schema.congress import GPO_PUBLISHER
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
@@ -37,7 +37,6 @@ _HTML_TITLE_PATTERN = re.compile(r"<title>\s*-?\s*(.*?)\s*</title>", re.S | re.I
 _PRINTED_REPORT_PATTERN = re.compile(
     r"\[(House|Senate|Executive|Senate Executive) Report (\d+)-(\d+)(?:,? (Part \d+))?\]"
 )
-_HTML_TAG_PATTERN = re.compile(r"</?[A-Za-z][^>\n]*>")
 
 
 class CommitteeReportLoader:
@@ -61,7 +60,7 @@ class CommitteeReportLoader:
 class CommitteeReportTextLoader:
     """`CRPT-117hrpt351.htm`: what a report says."""
 
-    format_id: ClassVar[str] = "report-text/1"
+    format_id: ClassVar[str] = "report-text/2"
     record_source_names: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
@@ -84,9 +83,7 @@ class CommitteeReportTextLoader:
             f"{report_type_letters}. Rept. {citation_match[2]}-{citation_match[3]}"
             + (f",{citation_match[4]}" if citation_match[4] else "")
         )
-        report_text = html.unescape(
-            _HTML_TAG_PATTERN.sub("", markup_text[citation_match.start() :])
-        ).strip()
+        report_text = strip_page_markup(markup_text[citation_match.start() :]).strip()
         yield build_cited_report(
             report_citation,
             [],

@@ -20,7 +20,8 @@ from readingroom.bases.federal.formats.parts.people import (
     format_sponsor_lines,
     parse_chamber,
 )
-from readingroom.bases.federal.formats.parts.xml import extract_prose, find_text, parse_xml
+from readingroom.bases.federal.formats.parts.prose import extract_prose
+from readingroom.bases.federal.formats.parts.xml import find_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
     GPO_PUBLISHER,
     LABEL_BY_BILL_TYPE,
@@ -65,7 +66,7 @@ _MONTH_NAME_DATE_PATTERN = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
 class BillTextLoader:
     """`BILLS-116hr1rh.xml`: one version of the text of a bill or resolution."""
 
-    format_id: ClassVar[str] = "uslm-bill/3"
+    format_id: ClassVar[str] = "uslm-bill/4"
     record_source_names: ClassVar[tuple[str, ...]] = ("bills",)
     complete_for_columns: ClassVar[str | None] = None
 
@@ -83,7 +84,7 @@ class BillTextLoader:
 class LawLoader:
     """`115publ11-uslm.xml`: a public or private law as enacted."""
 
-    format_id: ClassVar[str] = "uslm-law/4"
+    format_id: ClassVar[str] = "uslm-law/5"
     record_source_names: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
     complete_for_columns: ClassVar[str | None] = None
 

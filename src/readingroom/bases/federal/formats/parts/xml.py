@@ -9,34 +9,20 @@ from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-_BLOCK_TAGS = set(
-    """
-    docTitle officialTitle level p heading section subsection paragraph subparagraph clause
-    item chapter title part division longTitle enactingClause resolvingClause content
-    chapeau continuation quotedContent num row tr li block statement preamble recital action
-    toc referenceItem note signature
-    """.split()  # noqa: SIM905 a list of this length is read as words
-)
-_TAGS_BEFORE_INLINE = frozenset(("num", "heading"))
-_TAGS_CONTINUING_LINE = frozenset(("heading", "content", "chapeau", "p"))
-_PARAGRAPH_SEPARATOR = "\0"  # no XML document can hold it
-_NO_SEPARATORS = ("", "")
-_SEPARATORS_BY_BLOCK_TAG = {
-    block_tag: (
-        "" if block_tag in _TAGS_CONTINUING_LINE else _PARAGRAPH_SEPARATOR,
-        " " if block_tag in _TAGS_BEFORE_INLINE else _PARAGRAPH_SEPARATOR,
-    )
-    for block_tag in (*_BLOCK_TAGS, *_TAGS_BEFORE_INLINE)
-}
-"""What comes before and after the text of a block; other elements run on."""
-
-
 _get_tag = attrgetter("tag")
 _chain_iterables = chain.from_iterable
 
 
 _HTML_TAG_PATTERN = re.compile(r"<[^>]+>")
-_HTML_BREAK_PATTERN = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
+_HTML_BREAK_PATTERN = re.compile(
+    r"</?(?:p|br|li|ul|ol|h\d|div|table|tr|t[dh]|blockquote)\b[^>]*>", re.IGNORECASE
+)
+
+# Links of the Record may be broken over lines; a lone < before a letter is not the start of one.
+_PAGE_TAG_PATTERN = re.compile(r"<a\s[^<>]*>|</?[A-Za-z][^>\n]*>", re.I)
+_RUN_ON_TAG_PATTERN = re.compile(r"</?(?:inf|sub|sup|b|i|u|em|strong|a(?:\s[^<>]*)?)>", re.I)
+_SUPERSCRIPT_TAG_PATTERN = re.compile(r"(?<=\w)<sup>(?=[-+]?\d)", re.I)
+_WORD_DIVIDING_TAG_PATTERN = re.compile(r"(?<=\w)<[A-Za-z/][^>\n]*>(?=\w)")
 
 
 class EntitiesRefused(ValueError):
@@ -102,40 +88,15 @@ def parse_iso_date(date_text: str | None) -> str | None:
     )
 
 
-def extract_prose(element: Element) -> str:
-    """Return the text of an element, a paragraph for each block in it."""
-    text_parts: list[str] = []
-    _append_element_text(element, text_parts)
-    paragraph_texts = (
-        " ".join(paragraph_text.split())
-        for paragraph_text in "".join(text_parts).split(_PARAGRAPH_SEPARATOR)
-    )
-    return "\n\n".join(filter(None, paragraph_texts))
+def strip_page_markup(page_markup: str) -> str:
+    """Return the text of a page of GPO as it is printed, line by line.
 
-
-def _append_element_text(xml_node: Element, text_parts: list[str]) -> None:
-    """Append the texts of an element in order, with a mark where a block ends.
-
-    A number and the heading after it stay on the line of what they number: `(a) In general`.
+    Of its marks, `CO<INF>2</INF>` is part of a word; `10<SUP>6</SUP>` is a power of ten.
     """
-    separator_before, separator_after = _SEPARATORS_BY_BLOCK_TAG.get(xml_node.tag, _NO_SEPARATORS)
-    text_parts.append(separator_before + (xml_node.text or ""))
-    for child_node in xml_node:
-        if len(child_node):
-            _append_element_text(child_node, text_parts)
-            if tail_text := child_node.tail:
-                text_parts.append(tail_text)
-        else:
-            # Most elements have no children: a call for each would take half of the time.
-            child_separator_before, child_separator_after = _SEPARATORS_BY_BLOCK_TAG.get(
-                child_node.tag, _NO_SEPARATORS
-            )
-            child_text, tail_text = child_node.text or "", child_node.tail or ""
-            text_parts.append(
-                f"{child_separator_before}{child_text}{child_separator_after}{tail_text}"
-            )
-    if separator_after:
-        text_parts.append(separator_after)
+    plain_markup = _SUPERSCRIPT_TAG_PATTERN.sub("^", page_markup)
+    plain_markup = _RUN_ON_TAG_PATTERN.sub("", plain_markup)
+    plain_markup = _WORD_DIVIDING_TAG_PATTERN.sub(" ", plain_markup)
+    return html.unescape(_PAGE_TAG_PATTERN.sub("", plain_markup))
 
 
 def strip_html(markup_text: str) -> str:
