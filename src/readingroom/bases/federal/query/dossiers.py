@@ -434,13 +434,13 @@ READER_BY_BILL_SECTION: dict[str, SectionReader] = {
     "cosponsors": add_missing_status_note(read_cosponsors),
     "actions": add_missing_status_note(make_child_reader("bill_actions", "actions")),
     "crs_reports": make_link_reader(LinkKind.CRS_REPORT),
-    "cost_estimates": make_link_reader(LinkKind.COST_ESTIMATE),
+    "cost_estimates": add_missing_status_note(make_link_reader(LinkKind.COST_ESTIMATE)),
     "saps": make_link_reader(LinkKind.STATEMENT),
-    "committee_reports": make_link_reader(LinkKind.COMMITTEE_REPORT),
-    "hearings": make_link_reader(LinkKind.HEARING),
+    "committee_reports": add_missing_status_note(make_link_reader(LinkKind.COMMITTEE_REPORT)),
+    "hearings": add_missing_status_note(make_link_reader(LinkKind.HEARING)),
     "votes": add_missing_status_note(make_link_reader(LinkKind.VOTE)),
     "amendments": add_missing_status_note(make_list_reader("amendments", "bill_id")),
-    "laws": make_link_reader(LinkKind.LAW),
+    "laws": add_missing_status_note(make_link_reader(LinkKind.LAW)),
 }
 READER_BY_MEMBER_SECTION: dict[str, SectionReader] = {
     "terms": make_field_reader("terms", is_limited_to_congress=True),

@@ -107,7 +107,7 @@ def describe_missing_status(bill_fields: Mapping[str, Any]) -> str | None:
         return None
     return (
         "Only texts of this bill are loaded here; its status file, which lists all cosponsors, "
-        "actions, amendments and votes, is not."
+        "actions (hearings too), amendments, votes, reports, cost estimates and laws, is not."
     )
 
 
