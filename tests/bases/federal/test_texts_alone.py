@@ -9,6 +9,7 @@ from readingroom.bases.federal.formats.uslm import BillTextLoader
 from readingroom.bases.federal.load.revisions import merge_fields
 from readingroom.bases.federal.schema.entries import FileStamp
 from readingroom.bases.federal.schema.records import Bill
+from tests.bases.federal.test_dates_of_files import LEGISLATOR
 from tests.support.federal.base import load_files, serve_in_process
 
 pytestmark = pytest.mark.anyio
@@ -200,3 +201,49 @@ async def test_a_dossier_names_the_reports_that_a_text_prints_and_what_it_cannot
         assert noted == LISTED_IN_STATUS
         counted = await ask.record("/committee-reports", aggregate="count")
         assert counted["value"] == 0
+
+
+async def test_who_is_only_named_is_not_said_to_sit_no_longer(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    named = INTRODUCED.replace("<sponsor>", '<sponsor bioGuideId="S999001">')
+    (files / "ih.xml").write_text(bill_text("118hr9001ih", named), "utf-8")
+    load_files(tmp_path, files, embed=False)
+    async with serve_in_process(tmp_path) as ask:
+        member = await ask.record("/legislators/S999001")
+        assert member["stub"] and "current" not in member
+        asked = await ask.answer(
+            "resolve_entity", entity_type="legislators", query="Speaker of the House"
+        )
+        assert asked["results"] == []
+        assert "No list of members is loaded here" in asked["note"]
+        for current in ("true", "false"):
+            listed = await ask.record("/legislators", current=current)
+            assert listed["results"] == []
+            assert "the current is not known here" in listed["note"]
+        dossier = await ask.record("/legislators/S999001/dossier")
+        assert "current" not in dossier["legislator"]
+        assert "Only other records name this person" in dossier["leadership"]["note"]
+    (files / "legislators-current.yaml").write_text(LEGISLATOR, "utf-8")
+    load_files(tmp_path, files, embed=False)
+    async with serve_in_process(tmp_path) as ask:
+        member = await ask.record("/legislators/S999001")
+        assert (member["stub"], member["current"]) == (False, True)
+
+
+async def test_a_printed_name_with_the_id_of_another_member_is_told_as_both(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "legislators-current.yaml").write_text(LEGISLATOR, "utf-8")
+    named = INTRODUCED.replace("<sponsor>Ms. Sample", '<sponsor bioGuideId="S999001">Mr. Heron')
+    (files / "ih.xml").write_text(bill_text("118hr9001ih", named), "utf-8")
+    for _ in range(2):  # nor is it said twice
+        load_files(tmp_path, files, embed=False)
+        (files / "more.xml").write_text(bill_text("118hr9002ih", INTRODUCED), "utf-8")
+    async with serve_in_process(tmp_path) as ask:
+        (sponsor,) = (await ask.record("/bills/hr:118:9001"))["sponsors"]
+        told = "Heron (as printed; the file's id S999001 is that of Ann Sample)"
+        assert (sponsor["name"], sponsor["party"]) == (told, None)
+        dossier = await ask.record("/bills/hr:118:9001/dossier")
+        (evidence,) = dossier["sponsors"]["items"][0]["evidence"]
+        assert evidence["words"] == f"sponsors: {told}"

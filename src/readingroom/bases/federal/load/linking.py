@@ -35,6 +35,7 @@ def link_records(db: Database, name_index: NameIndex) -> None:
     """
     fill_in_bioguide_ids(db)
     fill_in_places_of_delegates(db)
+    forget_whether_stubs_sit(db)
     fill_in_sponsors(db)
     mark_enacted_bills(db)
     name_offices_after_members(db, name_index)
@@ -63,6 +64,21 @@ def fill_in_places_of_delegates(db: Database) -> None:
             "UPDATE member_votes SET state = ? WHERE bioguide_id = ? AND state IS NULL",
             (delegate_row["state"], delegate_row["id"]),
         )
+
+
+def forget_whether_stubs_sit(db: Database) -> None:
+    """Mend stubs of members that an earlier version stored as if they sat no longer."""
+    stub_rows = db.execute(
+        "SELECT id, record FROM legislators WHERE loader = 'partial' AND current IS NOT NULL"
+    ).fetchall()
+    for stub_row in stub_rows:
+        stub_fields = from_json(stub_row["record"])
+        if stub_fields.get("stub") and "current" in stub_fields:
+            del stub_fields["current"]
+            db.execute(
+                "UPDATE legislators SET record = ? WHERE id = ?",
+                (to_json(stub_fields).decode(), stub_row["id"]),
+            )
 
 
 def mark_enacted_bills(db: Database) -> None:

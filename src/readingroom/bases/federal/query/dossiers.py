@@ -24,6 +24,7 @@ from readingroom.bases.federal.query.lists import (
     describe_missing_roster,
     describe_missing_status,
     describe_missing_votes,
+    describe_stub,
 )
 from readingroom.bases.federal.query.votes import summarize_member_votes
 from readingroom.bases.federal.schema.congress import get_first_day_of_congress
@@ -237,14 +238,13 @@ def make_field_reader(field_name: str, *, is_limited_to_congress: bool = False) 
                 if _overlaps_congress(field_item, dossier_subject.congress)
             ]
         # The record lists them from the first to the last.
-        newest_items = list(reversed(field_items))[:MAX_SECTION_ITEMS]
+        is_truncated = len(field_items) > MAX_SECTION_ITEMS
         return Section(
-            items=newest_items,
+            items=list(reversed(field_items))[:MAX_SECTION_ITEMS],
             total=len(field_items),
-            truncated=len(field_items) > len(newest_items),
-            more_url=dossier_subject.rest_api_path
-            if len(field_items) > len(newest_items)
-            else None,
+            truncated=is_truncated,
+            more_url=dossier_subject.rest_api_path if is_truncated else None,
+            note=describe_stub(dossier_subject.record),
         )
 
     return read_section

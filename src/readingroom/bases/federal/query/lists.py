@@ -121,6 +121,13 @@ def describe_missing_roster(member_count: int, congress: int | None) -> str | No
     return f"No roster {congress_phrase} is loaded here."
 
 
+def describe_stub(record_fields: Mapping[str, Any]) -> str | None:
+    """Return what is not known of a person whom only other records name; None of others."""
+    if not record_fields.get("stub"):
+        return None
+    return "Only other records name this person here: terms, posts and who sits now are not known."
+
+
 def describe_missing_votes(vote_count: int, congress: int | None) -> str | None:
     """Return that no vote of a member is loaded; None where one is."""
     if vote_count:

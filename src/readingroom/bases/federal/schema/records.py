@@ -1,9 +1,9 @@
 """The federal records: what each source holds, as it is stored and answered."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from readingroom.protocol.search import Citation
 from readingroom.protocol.tool import Answer
@@ -467,13 +467,21 @@ class Legislator(Record):
     party: str | None = None
     state: str | None = None
     district: str | None = None
-    current: bool = False
+    current: bool = Field(False, exclude_if=lambda current: current is None)
+    """Left out of a stub: no list says whether such a person sits now."""
     ids: dict[str, str] = Field(default_factory=dict)
     terms: list[Term] = Field(default_factory=list)
     leadership: list[Leadership] = Field(default_factory=list)
     stub: bool = Field(
         False, description="True when only other records name this person: no terms, no biography."
     )
+
+    @model_validator(mode="after")
+    def _forget_whether_stub_sits(self) -> Self:
+        if self.stub:
+            # Not by assignment: in the contract the field is a boolean, or not there.
+            self.__dict__["current"] = None
+        return self
 
 
 class Committee(Record):
