@@ -1,9 +1,9 @@
 """The federal records: what each source holds, as it is stored and answered."""
 
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from readingroom.protocol.search import Citation
 from readingroom.protocol.tool import Answer
@@ -38,6 +38,10 @@ class Record(Answer):
         description="The date up to which this source is known to be complete here; null where "
         "nothing says so.",
     )
+
+    def list_unknown_fields(self) -> frozenset[str]:
+        """Return the fields that nothing tells and that have no null: they are not stored."""
+        return frozenset()
 
 
 class LinkKind(StrEnum):
@@ -467,21 +471,16 @@ class Legislator(Record):
     party: str | None = None
     state: str | None = None
     district: str | None = None
-    current: bool = Field(False, exclude_if=lambda current: current is None)
-    """Left out of a stub: no list says whether such a person sits now."""
+    current: bool = False
     ids: dict[str, str] = Field(default_factory=dict)
     terms: list[Term] = Field(default_factory=list)
     leadership: list[Leadership] = Field(default_factory=list)
     stub: bool = Field(
-        False, description="True when only other records name this person: no terms, no biography."
+        False, description="True when only other records name this person: `current` is unknown."
     )
 
-    @model_validator(mode="after")
-    def _forget_whether_stub_sits(self) -> Self:
-        if self.stub:
-            # Not by assignment: in the contract the field is a boolean, or not there.
-            self.__dict__["current"] = None
-        return self
+    def list_unknown_fields(self) -> frozenset[str]:
+        return frozenset(("current",)) if self.stub else frozenset()
 
 
 class Committee(Record):
