@@ -8,6 +8,7 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.store import get_database_path
+from tests.bases.federal.test_dates_of_files import LEGISLATOR
 from tests.bases.federal.test_schema import write_first_release
 from tests.support.federal.base import load_files, serve_in_process
 
@@ -80,6 +81,8 @@ async def test_parties_are_told_as_printed_where_few_members_are_loaded(tmp_path
         text = (await ask.answer("fetch", id="house:118:1:37"))["text"]
         assert "R: yea 1, not voting 9, nay 215" in text
         assert "D: yea 204, not voting 6, nay 5" in text
+        # The totals are of all members: what is loaded of few is said as such.
+        assert "By party, as printed (How 2 of 440 members voted is loaded here):" in text
         listed = await ask.answer(
             "list_records", source="roll_call_votes", id="house:118:1:37", part="members"
         )
@@ -91,6 +94,19 @@ async def test_parties_are_told_as_printed_where_few_members_are_loaded(tmp_path
         assert senate_record["party_totals_of"] == 1
         senate = (await ask.answer("fetch", id="senate:108:2:213"))["text"]
         assert "of the 1 members whose votes are loaded here" in senate
+
+
+async def test_a_delegate_has_the_state_of_the_roster(tmp_path: Path) -> None:
+    (tmp_path / "roll037.xml").write_text(HOUSE.replace('state="NC"', 'state="XX"'), "utf-8")
+    roster = LEGISLATOR.replace("S999001", "A000370").replace("OH", "DC")
+    (tmp_path / "legislators-current.yaml").write_text(roster, "utf-8")
+    states = []
+    for file_name in ("roll037.xml", "legislators-current.yaml"):
+        load_files(tmp_path, tmp_path / file_name, embed=False)
+        async with serve_in_process(tmp_path) as ask:
+            voted = await ask.record("/roll-call-votes/house:118:1:37/members")
+            states.append([member["state"] for member in voted["results"]])
+    assert states == [[None, "AL"], ["DC", "AL"]]
 
 
 def test_votes_of_a_first_release_have_the_standard_position_too(tmp_path: Path) -> None:

@@ -89,8 +89,11 @@ STATEMENT = """\
 """
 
 
-def read_statement(title: str, bill: str = "hr8", name: str = "45-Trump.yaml") -> Sap:
-    data = STATEMENT.format(title=title, bill=bill).encode()
+def read_statement(
+    title: str, bill: str = "hr8", name: str = "45-Trump.yaml", url_end: str = "sample"
+) -> Sap:
+    text = STATEMENT.format(title=title, bill=bill)
+    data = text.replace("gov/sample", f"gov/{url_end}").encode()
     entries = StatementLoader(lambda files: [PdfText("")] * len(files)).parse(
         RawFile(name, data, lambda _: None), ORIGIN
     )
@@ -105,16 +108,36 @@ def read_statement(title: str, bill: str = "hr8", name: str = "45-Trump.yaml") -
     [
         ("H.R. 8 – First Act and H.R. 1112 – Second Act", ["hr:116:8", "hr:116:1112"]),
         ("H.R. 8 – First Act, H.J. Res. 7 – Second", ["hr:116:8", "hjres:116:7"]),
-        ("H.R. 8 (Previously H.R. 515) – Labor", ["hr:116:8"]),
-        ("H.R. 8, and Substitute Amendment to H.R. 5788 – Traffic", ["hr:116:8"]),
+        ("H.R. 8 (Previously H.R. 515) – Labor", ["hr:116:8", "hr:116:515"]),
+        ("H.R. 8, and Substitute Amendment to H.R. 5788 – Traffic", ["hr:116:8", "hr:116:5788"]),
         ("Senate Amendment to H.R. 8 – Rivers", ["hr:116:8"]),
-        ("S. 467 (As Amended by H.R. 4314) – Risk", ["hr:116:8", "s:116:467"]),
+        ("S. 467 (As Amended by H.R. 4314)", ["hr:116:8", "s:116:467", "hr:116:4314"]),
+        (
+            "H.R. 8 (House Amendment to Senate Amendment to H.R. 550) – Repeal",
+            ["hr:116:8", "hr:116:550"],
+        ),
     ],
 )
 def test_every_bill_that_a_title_names_is_one_of_the_statement(
     title: str, bills: list[str]
 ) -> None:
     assert read_statement(title).bills == bills
+
+
+@pytest.mark.parametrize(
+    ("code", "url_end", "bills"),
+    [
+        ("hjres7576", "saphjr75-76h_20131004.pdf", ["hjres:116:75", "hjres:116:76"]),
+        ("hr123456", "saphr123-456_20131004.pdf", ["hr:116:123", "hr:116:456"]),
+        # Another address, or none that spells them: which they were is not for us to guess.
+        ("hjres757677", "saphjr75-78h_20131004.pdf", []),
+        ("hjres757677", "sample.pdf", []),
+    ],
+)
+def test_bills_that_a_file_runs_together_are_those_that_its_address_spells(
+    code: str, url_end: str, bills: list[str]
+) -> None:
+    assert read_statement("Appropriations Resolutions", code, url_end=url_end).bills == bills
 
 
 def test_the_address_of_a_statement_has_no_blank_at_its_end() -> None:

@@ -43,6 +43,43 @@ async def test_what_the_president_signed_is_read_from_an_issue(tmp_path: Path) -
         assert order_record["type"] == "Executive Order"
 
 
+LISTED_SUBJECTS = """<statement role="listOfSubjects"><content>
+<heading>List of Subjects in <ref href="/us/cfr/t40/p52">40 CFR Part 52</ref></heading>
+<p>40 CFR Parts 52 and 60</p><p>{subjects}</p></content></statement>
+<statement><content><heading>Background</heading><p>Rivers, Lakes, Ponds.</p></content></statement>
+</main>"""
+
+
+async def test_rules_of_an_issue_have_the_subjects_that_they_list(tmp_path: Path) -> None:
+    issue = register_issue()
+    for kind, subjects in (
+        ("rule", "Air Pollution Control, Ozone, and waterways."),
+        ("notice", "Navigation (air, water), Air pollution control, Ozone."),
+    ):
+        told = LISTED_SUBJECTS.format(subjects=subjects)
+        issue = issue.replace(f"</main></{kind}>", f"{told}</{kind}>")
+    (tmp_path / "FR-2018-05-10.xml").write_text(issue, "utf-8")
+    load_files(tmp_path, tmp_path / "FR-2018-05-10.xml", embed=False)
+    async with serve_in_process(tmp_path) as ask:
+        counted = await ask.record("/federal-register", aggregate="count", group_by="topic")
+        assert {bucket["key"]: bucket["value"] for bucket in counted["buckets"]} == {
+            # One spelling of one subject, the first of two that are equally frequent.
+            "Air Pollution Control": 2,
+            "Ozone": 2,
+            "Waterways": 1,
+            "Navigation (air, water)": 1,
+        }
+        found = await ask.record("/federal-register", topic="Air pollution control")
+        assert len(found["results"]) == 2
+        rule = await ask.record("/federal-register/2018-90003")
+        assert rule["topics"] == ["Air Pollution Control", "Ozone", "Waterways"]
+        links = await ask.record("/federal-register/2018-90003/links", kind="topic")
+        (evidence,) = links["results"][0]["evidence"]
+        assert evidence["words"] == "List of Subjects: Air Pollution Control"
+        topic = await ask.answer("fetch", id="topic:ozone")
+        assert topic["title"] == "Ozone"
+
+
 def test_a_document_that_an_issue_lists_and_does_not_hold_is_named(tmp_path: Path) -> None:
     path = tmp_path / "FR-2018-05-10.xml"
     path.write_text(register_issue(leave_out="2018-90004"), "utf-8")

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
@@ -11,9 +12,11 @@ from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFi
 from readingroom.bases.federal.formats.parts.mentions import find_law_links
 from readingroom.bases.federal.formats.parts.prose import extract_prose
 from readingroom.bases.federal.formats.parts.topics import (
+    SubjectSpellings,
     build_topic,
     build_topic_links,
     drop_repeated_topics,
+    find_listed_subjects,
 )
 from readingroom.bases.federal.formats.parts.xml import (
     find_text,
@@ -90,17 +93,25 @@ class RegisterIssueLoader:
         )
         listed_titles_by_number = _read_listed_titles(issue_element)
         printed_document_numbers = set()
-        for document_element in issue_element.iter():
-            if _is_document_element(document_element):
-                parsed_document = _parse_printed_document(
-                    document_element,
-                    published_at,
-                    volume_number_text,
-                    listed_titles_by_number,
-                    file_stamp,
-                )
-                printed_document_numbers.add(parsed_document.record.id.removeprefix("presdoc:"))
-                yield parsed_document
+        document_elements = list(filter(_is_document_element, issue_element.iter()))
+        subjects_by_document = [*map(find_listed_subjects, document_elements)]
+        subject_spellings = SubjectSpellings(chain.from_iterable(subjects_by_document))
+        for document_element, listed_subjects in zip(
+            document_elements, subjects_by_document, strict=True
+        ):
+            topic_names = subject_spellings.spell(listed_subjects)
+            for topic_name in topic_names:
+                yield build_topic(topic_name, file_stamp, "federal_register")
+            parsed_document = _parse_printed_document(
+                document_element,
+                topic_names,
+                published_at,
+                volume_number_text,
+                listed_titles_by_number,
+                file_stamp,
+            )
+            printed_document_numbers.add(parsed_document.record.id.removeprefix("presdoc:"))
+            yield parsed_document
         for missing_document_number in sorted(
             listed_titles_by_number.keys() - printed_document_numbers
         ):
@@ -164,6 +175,7 @@ def slugify(agency_name: str) -> str:
 
 def _parse_printed_document(
     document_element: Element,
+    topic_names: list[str],
     published_at: str | None,
     volume_number_text: str | None,
     listed_titles_by_number: Mapping[str, str],
@@ -202,6 +214,8 @@ def _parse_printed_document(
             rule_id_number.removeprefix("RIN ")
             for rule_id_number in _read_reference_texts(preface_element, "property[@role='RIN']")
         ],
+        "topics": topic_names,
+        "topics_label": "List of Subjects",
         "body": extract_prose(main_element) if main_element is not None else "",
         "authorities": [
             find_text(authority_element) or ""
@@ -394,7 +408,7 @@ def _build_document(document_fields: dict[str, Any], file_stamp: FileStamp) -> P
             document_fields["action"] or "",
         ),
         values_by_facet=values_by_facet
-        | {"topic": document_fields.get("topics", []), "rin": document_fields["rins"]},
+        | {"topic": document_fields["topics"], "rin": document_fields["rins"]},
         text=text_version if document_text else None,
         links=list(_find_document_links(document_fields)),
     )
@@ -433,7 +447,10 @@ def _find_document_links(document_fields: dict[str, Any]) -> Iterator[RecordLink
     ):
         if law_link.id not in authority_law_ids:
             yield law_link
-    yield from build_topic_links(drop_repeated_topics(document_fields.get("topics", ())), "topics")
+    yield from build_topic_links(
+        drop_repeated_topics(document_fields["topics"]),
+        document_fields.get("topics_label", "topics"),
+    )
 
 
 def _build_rule(document_fields: dict[str, Any], citation_fields: dict[str, Any]) -> Rule:
@@ -451,7 +468,7 @@ def _build_rule(document_fields: dict[str, Any], citation_fields: dict[str, Any]
         cfr_references=document_fields["cfr"],
         docket_ids=document_fields["dockets"],
         regulation_id_numbers=document_fields["rins"],
-        topics=document_fields.get("topics", []),
+        topics=document_fields["topics"],
         pdf_url=document_fields.get("pdf_url"),
         characters=len(document_fields["body"]),
         **citation_fields,
@@ -472,7 +489,7 @@ def _build_presidential_document(
         signed_at=document_fields.get("signed"),
         executive_order_number=str(order_number) if order_number else None,
         fr_citation=document_fields["fr_citation"],
-        topics=document_fields.get("topics", []),
+        topics=document_fields["topics"],
         pdf_url=document_fields.get("pdf_url"),
         characters=len(document_fields["body"]),
         **citation_fields,

@@ -12,7 +12,6 @@ from readingroom.bases.federal.formats.parts.mentions import find_bill_links
 from readingroom.bases.federal.formats.parts.pdfs import PdfText
 from readingroom.bases.federal.formats.parts.positions import determine_position
 from readingroom.bases.federal.formats.parts.yaml_files import parse_yaml
-from readingroom.bases.federal.schema.congress import LABEL_BY_BILL_TYPE
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
     FileStamp,
@@ -27,22 +26,23 @@ from readingroom.bases.federal.schema.ids import make_bill_id, make_sap_id
 from readingroom.bases.federal.schema.presidents import PRESIDENTS_BY_NUMBER
 from readingroom.bases.federal.schema.records import LinkKind, Sap
 
-# One official record has ten numbers run together as one; which they were is not for us to guess.
 _BILL_CODE_PATTERN = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)
 _PDF_NAME_PATTERN = re.compile(rb"^\s+file: (\S.*?)\s*$", re.M)
 # PDFs are read in parallel; this bounds how many of them are in memory.
 _PDF_BATCH_SIZE = 64
 _STATEMENTS_FILE_NAME_PATTERN = re.compile(r"(\d+)-(\w+)\.yaml", re.ASCII)
-# Before the number of a bill that a title names only to say what became of another.
-_WORDS_BEFORE_OTHER_BILL_PATTERN = re.compile(
-    r"\b(?:previously|formerly|amended by|amendments? to)\s+$", re.I
+# One official record has ten numbers run together as one; its address keeps them apart:
+# saphjr75-76-77-78-79-80-82-83-84-85h_20131004.pdf.
+_BILLS_IN_URL_PATTERN = re.compile(
+    r"/sap(hr|s|hjr|sjr|hcr|scr|hres|sres)(\d{1,4}(?:-\d{1,4})+)[a-z]?_\d{8}\.", re.ASCII
 )
+_BILL_TYPE_BY_URL_LETTERS = {"hjr": "hjres", "sjr": "sjres", "hcr": "hconres", "scr": "sconres"}
 
 
 class StatementLoader:
     """`47-Trump.yaml`: every statement of one administration."""
 
-    format_id: ClassVar[str] = "saps/5"
+    format_id: ClassVar[str] = "saps/6"
     record_source_names: ClassVar[tuple[str, ...]] = ("saps",)
     complete_for_columns: ClassVar[str | None] = "president, congress"
 
@@ -124,23 +124,16 @@ def _parse_administration(file_name: str) -> Administration:
     return Administration(name_match[2], int(name_match[1])) if name_match else Administration()
 
 
-def _find_bill_ids_in_title(statement_title: str, congress: int) -> Iterator[str]:
-    """Yield the bills that a title names: the archive lists only the first of several."""
-    for bill_link in find_bill_links(
-        statement_title, congress, LinkKind.STATEMENT, "document_title"
-    ):
-        bill_type, _, bill_number_text = bill_link.id.split(":")
-        bill_pattern = re.compile(
-            rf"{LABEL_BY_BILL_TYPE[bill_type].replace('.', r'[.]? ?')}{bill_number_text}", re.I
-        )
-        preceding_texts = [
-            statement_title[: mention_match.start()]
-            for mention_match in bill_pattern.finditer(statement_title)
-        ]
-        if not preceding_texts or not all(
-            map(_WORDS_BEFORE_OTHER_BILL_PATTERN.search, preceding_texts)
-        ):
-            yield bill_link.id
+def _find_bill_ids_in_url(statement_url: str, run_together_code: str, congress: int) -> list[str]:
+    """Return the bills that an address spells, if they are those that a code runs together."""
+    url_match = _BILLS_IN_URL_PATTERN.search(statement_url.lower())
+    if url_match is None:
+        return []
+    bill_type = _BILL_TYPE_BY_URL_LETTERS.get(url_match[1], url_match[1])
+    bill_numbers = url_match[2].split("-")
+    if run_together_code != bill_type + "".join(bill_numbers):
+        return []
+    return [make_bill_id(congress, bill_type, bill_number) for bill_number in bill_numbers]
 
 
 def _report_missing_pdfs(
@@ -174,14 +167,16 @@ def _build_statement(
         or statement_data.get("fetched_from_url")
         or statement_data["source"]
     ).strip()
-    listed_bill_ids = [
-        make_bill_id(congress, bill_match[1], bill_match[2])
-        for bill_code in statement_data["bills"]
-        if (bill_match := _BILL_CODE_PATTERN.fullmatch(bill_code))
-    ]
-    bill_ids = list(
-        dict.fromkeys((*listed_bill_ids, *_find_bill_ids_in_title(statement_title, congress)))
-    )
+    listed_bill_ids: list[str] = []
+    for bill_code in statement_data["bills"]:
+        if bill_ids_in_url := _find_bill_ids_in_url(url, bill_code, congress):
+            listed_bill_ids += bill_ids_in_url
+        elif bill_match := _BILL_CODE_PATTERN.fullmatch(bill_code):
+            listed_bill_ids.append(make_bill_id(congress, bill_match[1], bill_match[2]))
+    # The archive lists only the first of several. What a bill was called before, amends or is
+    # amended by is what the statement is on, too.
+    title_links = find_bill_links(statement_title, congress, LinkKind.STATEMENT, "document_title")
+    bill_ids = list(dict.fromkeys((*listed_bill_ids, *(link.id for link in title_links))))
     stated_position = determine_position(statement_text)
     raw_sha256 = hash_item([statement_data, statement_text])
     statement_record = Sap(
@@ -210,6 +205,7 @@ def _build_statement(
     )
     evidence_text = (
         f"bills: {', '.join(statement_data['bills'])}; document_title: {statement_title}"
+        + (f"; url: {url}" if len(listed_bill_ids) > len(statement_data["bills"]) else "")
     )
     return ParsedRecord(
         statement_record,

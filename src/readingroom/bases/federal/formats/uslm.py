@@ -9,16 +9,20 @@ from xml.etree.ElementTree import Element
 from readingroom.bases.federal.formats import reports
 from readingroom.bases.federal.formats.parts.bill_preface import (
     PrintedPreface,
+    find_printed_reports,
     find_short_titles,
     parse_preface,
 )
-from readingroom.bases.federal.formats.parts.bill_stage import get_stage_of_version
 from readingroom.bases.federal.formats.parts.files import FileStartReader, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     build_committee_stub,
     build_legislator_stub,
     format_sponsor_lines,
     parse_chamber,
+)
+from readingroom.bases.federal.formats.parts.printed_progress import (
+    PrintedAction,
+    determine_printed_progress,
 )
 from readingroom.bases.federal.formats.parts.prose import extract_prose
 from readingroom.bases.federal.formats.parts.xml import find_text, parse_xml
@@ -130,18 +134,26 @@ def _build_bill(
     newest_date = _find_newest_action_date(bill_element)
     bill_url = build_bill_page_url(congress, bill_type, bill_number)
     citation_text = f"{format_bill_number(congress, bill_type, bill_number)}, {bill_title}"
-    dates_and_action_elements = [
-        (
-            _read_element_date(date_element)
-            if (date_element := action_element.find("date")) is not None
-            else None,
-            action_element,
-        )
-        for preface_tag in ("preface", "amendPreface")
-        for action_element in bill_element.iterfind(f"{preface_tag}//action")
-    ]
-    printed_preface = parse_preface(dates_and_action_elements)
+    printed_preface = parse_preface(
+        _list_dates_and_action_elements(bill_element, ("preface", "amendPreface"))
+    )
+    bill_stage, reached_at = determine_printed_progress(
+        bill_type,
+        version_code,
+        [
+            PrintedAction.parse(*date_and_element)
+            for date_and_element in _list_dates_and_action_elements(
+                bill_element, ("preface", "amendPreface", "attestation", "endorsement")
+            )
+        ],
+        printed_preface.introduced_at,
+    )
     short_titles = find_short_titles(bill_element)
+    evidence_by_report_citation = find_printed_reports(bill_element)
+    report_id_by_citation = {
+        report_citation: parse_report_citation(report_citation) or ""
+        for report_citation in evidence_by_report_citation
+    }
     bill_record = Bill(
         id=bill_id,
         title=bill_title,
@@ -154,8 +166,10 @@ def _build_bill(
         committees=printed_preface.committees,
         short_titles=short_titles,
         cosponsor_count=len(printed_preface.cosponsors),
-        stage=get_stage_of_version(version_code),
-        stage_at=newest_date,
+        committee_reports=list(report_id_by_citation),
+        report_ids=list(report_id_by_citation.values()),
+        stage=bill_stage,
+        stage_at=reached_at,
         status_loaded=False,
         **build_citation_fields(
             file_stamp,
@@ -194,7 +208,32 @@ def _build_bill(
             stage=stage_label,
             dated=newest_date,
         ),
+        # No record of a report is made: what its citation says of it is all that is known.
+        links=[
+            RecordLink(
+                LinkKind.COMMITTEE_REPORT,
+                report_id,
+                evidence_by_report_citation[report_citation],
+            )
+            for report_citation, report_id in report_id_by_citation.items()
+        ],
     )
+
+
+def _list_dates_and_action_elements(
+    bill_element: Element, containing_tags: Sequence[str]
+) -> list[tuple[str | None, Element]]:
+    """Return the actions that stand in these parts of a text, each with its day."""
+    return [
+        (
+            _read_element_date(date_element)
+            if (date_element := action_element.find("date")) is not None
+            else None,
+            action_element,
+        )
+        for containing_tag in containing_tags
+        for action_element in bill_element.iterfind(f"{containing_tag}//action")
+    ]
 
 
 def _build_child_rows(printed_preface: PrintedPreface) -> dict[str, list[tuple[Any, ...]]]:

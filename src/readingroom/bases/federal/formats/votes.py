@@ -57,10 +57,14 @@ _AMENDMENT_NUMBER_PATTERN = re.compile(r"S\.?\s?Amdt\.?\s?(?:No\.?\s?)?(\d+)", r
 _BIOGUIDE_ID_PATTERN = re.compile(r"[A-Z]\d{6}", re.ASCII)
 
 
+_STATE_OF_DELEGATES = "XX"
+"""What the Clerk prints for every delegate; which place each is from, the roster says."""
+
+
 class HouseVoteLoader:
     """`roll037.xml` of clerk.house.gov."""
 
-    format_id: ClassVar[str] = "house-vote/6"
+    format_id: ClassVar[str] = "house-vote/7"
     record_source_names: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
@@ -141,11 +145,12 @@ def _read_house_member_votes(vote_element: Element) -> Iterator[MemberVoteRow]:
         is_bioguide_id = (
             _BIOGUIDE_ID_PATTERN.fullmatch(name_id) is not None
         )  # before 2003 there is none
+        printed_state = member_element.get("state")
         named_person = Person(
             bioguide_id=name_id if is_bioguide_id else None,
             name=find_text(member_element) or member_element.get("sort-field") or name_id,
             party=member_element.get("party"),
-            state=member_element.get("state"),
+            state=None if printed_state == _STATE_OF_DELEGATES else printed_state,
         )
         yield named_person, find_text(recorded_vote_element, "vote") or "", None
 

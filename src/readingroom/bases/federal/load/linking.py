@@ -22,6 +22,7 @@ _SAME_RIN_SQL = """FROM regulations_dot_gov_dockets r
     WHERE r.status = 'active'"""
 
 
+_DELEGATE_PLACES = ("AS", "DC", "GU", "MP", "PI", "PR", "VI")
 _AGENCY_FORMAT_ID = "agencies/1"
 _UNCOMPARED_AGENCY_FIELDS = ("retrieved_at", "as_of", "documents")
 """Fields of an agency that every load may change without making it another one."""
@@ -33,6 +34,8 @@ def link_records(db: Database, name_index: NameIndex) -> None:
     Each part finds what is still missing, so that the next load repairs one that was killed.
     """
     fill_in_bioguide_ids(db)
+    fill_in_places_of_delegates(db)
+    forget_whether_stubs_sit(db)
     fill_in_sponsors(db)
     mark_enacted_bills(db)
     name_offices_after_members(db, name_index)
@@ -47,6 +50,35 @@ def fill_in_bioguide_ids(db: Database) -> None:
                (SELECT id FROM legislators WHERE legislators.lis = member_votes.lis)
            WHERE bioguide_id IS NULL AND lis IN (SELECT lis FROM legislators)"""
     )
+
+
+def fill_in_places_of_delegates(db: Database) -> None:
+    """Fill in where a delegate is from: the Clerk's votes do not say."""
+    delegate_rows = db.execute(
+        f"""SELECT id, state FROM legislators
+            WHERE state IN ({", ".join("?" * len(_DELEGATE_PLACES))}) AND status = 'active'""",
+        _DELEGATE_PLACES,
+    ).fetchall()
+    for delegate_row in delegate_rows:
+        db.execute(
+            "UPDATE member_votes SET state = ? WHERE bioguide_id = ? AND state IS NULL",
+            (delegate_row["state"], delegate_row["id"]),
+        )
+
+
+def forget_whether_stubs_sit(db: Database) -> None:
+    """Mend stubs of members that an earlier version stored as if they sat no longer."""
+    stub_rows = db.execute(
+        "SELECT id, record FROM legislators WHERE loader = 'partial' AND current IS NOT NULL"
+    ).fetchall()
+    for stub_row in stub_rows:
+        stub_fields = from_json(stub_row["record"])
+        if stub_fields.get("stub") and "current" in stub_fields:
+            del stub_fields["current"]
+            db.execute(
+                "UPDATE legislators SET record = ? WHERE id = ?",
+                (to_json(stub_fields).decode(), stub_row["id"]),
+            )
 
 
 def mark_enacted_bills(db: Database) -> None:

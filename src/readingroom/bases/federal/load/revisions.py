@@ -9,8 +9,9 @@ from readingroom.bases.federal.schema.records import BillStage
 from readingroom.storage.database import Row
 
 _BILL_STAGES = get_args(BillStage)
-_MERGED_LIST_FIELDS = ("short_titles",)
+_MERGED_LIST_FIELDS = ("short_titles", "committee_reports", "report_ids")
 """Fields to which another file adds."""
+_STAGE_FIELDS = ("stage", "stage_at")
 
 
 def is_same_as_stored(stored_row: Row, record_json: str) -> bool:
@@ -58,7 +59,8 @@ def is_stored_newer(stored_row: Row | None, parsed_record: ParsedRecord, format_
 def merge_fields(stored_fields: dict[str, Any], other_fields: dict[str, Any]) -> dict[str, Any]:
     """Return the stored fields of a record, with what another file knows and they do not.
 
-    Of two stages the later one counts, of two dates of files the newer.
+    Of two stages the later one counts, and of two days on which it was reached the first; of two
+    dates of files the newer.
     """
     merged_fields = dict(stored_fields)
     for field_name, field_value in other_fields.items():
@@ -66,7 +68,7 @@ def merge_fields(stored_fields: dict[str, Any], other_fields: dict[str, Any]) ->
             merged_fields[field_name] = list(
                 dict.fromkeys((*(stored_fields.get(field_name) or ()), *(field_value or ())))
             )
-        elif not stored_fields.get(field_name) and field_value:
+        elif field_name not in _STAGE_FIELDS and not stored_fields.get(field_name) and field_value:
             merged_fields[field_name] = field_value
     merged_fields["as_of"] = max(
         filter(None, (stored_fields.get("as_of"), other_fields.get("as_of"))), default=None
@@ -74,9 +76,24 @@ def merge_fields(stored_fields: dict[str, Any], other_fields: dict[str, Any]) ->
     merged_fields["cosponsor_count"] = max(
         stored_fields.get("cosponsor_count") or 0, other_fields.get("cosponsor_count") or 0
     )
-    if _rank_bill_stage(other_fields.get("stage")) > _rank_bill_stage(stored_fields.get("stage")):
-        merged_fields |= {"stage": other_fields["stage"], "stage_at": other_fields.get("stage_at")}
-    return merged_fields
+    return merged_fields | _merge_stages(stored_fields, other_fields)
+
+
+def _merge_stages(
+    stored_fields: dict[str, Any], other_fields: dict[str, Any]
+) -> dict[str, str | None]:
+    """Return the later of two stages with its own day: that of another stage is not its day."""
+    stored_rank = _rank_bill_stage(stored_fields.get("stage"))
+    other_rank = _rank_bill_stage(other_fields.get("stage"))
+    if other_rank < stored_rank or other_rank < 0:
+        return {}
+    reached_days = [other_fields.get("stage_at")]
+    if other_rank == stored_rank:
+        reached_days.append(stored_fields.get("stage_at"))
+    return {
+        "stage": other_fields["stage"],
+        "stage_at": min(filter(None, reached_days), default=None),
+    }
 
 
 def _rank_bill_stage(stage: str | None) -> int:

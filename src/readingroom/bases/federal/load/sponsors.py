@@ -4,9 +4,12 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from readingroom.bases.federal.schema.fold import fold_all_words
 from readingroom.storage.database import Database
 
 MemberFields = dict[str, Any]
+_OTHER_MEMBER_MARK = " (as printed; "
+"""Begins what is added to a printed name whose id is of somebody else."""
 
 
 def fill_in_sponsors(db: Database) -> None:
@@ -71,6 +74,13 @@ def _name_person(
     member_fields = member_fields_by_id[person_id]
     if member_fields is None:
         return person_fields
+    printed_name = person_fields["name"].partition(_OTHER_MEMBER_MARK)[0]
+    if not _is_named_like(member_fields, printed_name):
+        # Which of the two is meant the file does not say, so neither has a party here.
+        return person_fields | {
+            "name": f"{printed_name}{_OTHER_MEMBER_MARK}the file's id {person_id} is that of "
+            f"{member_fields['name']})"
+        }
     terms_on_day = [
         term_fields
         for term_fields in member_fields["terms"]
@@ -83,6 +93,14 @@ def _name_person(
         "party": last_term.get("party") or member_fields.get("party"),
         "state": last_term.get("state") or member_fields.get("state"),
     }
+
+
+def _is_named_like(member_fields: MemberFields, printed_name: str) -> bool:
+    """Return whether a member's names share a word with a printed one, or none is printed."""
+    printed_words = set(fold_all_words(printed_name))
+    member_names = (member_fields["name"], member_fields.get("last_name"), member_fields["title"])
+    member_words = set(fold_all_words(" ".join(filter(None, member_names))))
+    return not printed_words or not printed_words.isdisjoint(member_words)
 
 
 def _find_member_fields(db: Database, person_id: str) -> MemberFields | None:

@@ -158,7 +158,7 @@ class Writer(StepWriter):
         """Store a parsed record; return whether it says anything new."""
         has_changed = self._put_unless_current(parsed_record, format_id, stored_row)
         if parsed_record.is_fallback and stored_row is not None:
-            has_changed = self._merge_fallback(parsed_record, stored_row)
+            has_changed = self._merge_fallback(parsed_record, format_id, stored_row)
         elif parsed_record.is_partial:
             self._put_additions(parsed_record, format_id, stored_row)
         if parsed_record.text and self._search_index.put_text_version(
@@ -376,7 +376,7 @@ class Writer(StepWriter):
                 f"UPDATE {record.source} SET record = ? WHERE id = ?", (record_json, record.id)
             )
 
-    def _merge_fallback(self, parsed_record: ParsedRecord, stored_row: Row) -> bool:
+    def _merge_fallback(self, parsed_record: ParsedRecord, format_id: str, stored_row: Row) -> bool:
         """Add what a second text of a bill says, unless its own source is loaded."""
         if stored_row["loader"] != "partial" or stored_row["status"] != "active":
             return False
@@ -394,6 +394,8 @@ class Writer(StepWriter):
             ).fetchone()
             if len(child_rows) > stored_child_count:
                 self._child_rows.replace_rows(child_table_name, parsed_record.record.id, child_rows)
+        if parsed_record.links:
+            self._put_links(parsed_record, format_id, stored_row)
         if merged_fields == stored_fields:
             return False
         self._db.execute(

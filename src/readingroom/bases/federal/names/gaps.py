@@ -14,6 +14,10 @@ from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable
 from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
 from readingroom.storage.database import Database
 
+STUB_NOTE = (
+    "people are known only as other records name them, without their terms and posts, and whether "
+    "they sit now is not known."
+)
 _MAX_READ_VALUES, _MAX_NEAREST_VALUES = 50_000, 6
 _MAX_SCORE_GAP = 0.01  # of names that may be meant alike
 # Fields that many loaded records do not state, each as SQL that such records pass.
@@ -23,6 +27,7 @@ _UNSTATED_SQL_BY_FIELD = {
     ("bills", "policy_area"): "policy_area IS NULL",
     ("bills", "sponsor"): "sponsor IS NULL",
     ("bills", "state"): "state IS NULL",
+    ("legislators", "current"): "current IS NULL",
     ("saps", "position"): "position = 'unknown'",
 }
 
@@ -49,14 +54,25 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
 
 
 def describe_name_gaps(
-    db: Database, query_text: str, entity_matches: Sequence[EntityMatch]
+    db: Database, source_name: str, query_text: str, entity_matches: Sequence[EntityMatch]
 ) -> str | None:
-    """Return what to tell of a name that is a citation, or names several committees alike."""
+    """Return what to tell of a name that is a citation, or names several committees alike.
+
+    Also that no list of members is loaded, where a member is looked for.
+    """
     return (
         describe_uncovered_kinds(query_text)
         or describe_cited_record(db, query_text)
         or _describe_ambiguity(entity_matches)
+        or (_describe_missing_members(db) if source_name == "legislators" else None)
     )
+
+
+def _describe_missing_members(db: Database) -> str | None:
+    described_member_row = db.execute(
+        "SELECT 1 FROM legislators WHERE status = 'active' AND current IS NOT NULL LIMIT 1"
+    ).fetchone()
+    return None if described_member_row else f"No list of members is loaded here: {STUB_NOTE}"
 
 
 def _describe_ambiguity(entity_matches: Sequence[EntityMatch]) -> str | None:

@@ -156,11 +156,11 @@ def _find_members_at_large(
         (state_code,),
     ).fetchall()
     for member_row in member_rows:
-        reason = (
-            f"sits for {state_code} at large"
-            if member_row["current"]
-            else f"sat for {state_code} at large"
-        )
+        # Of people whom only other records name, no list says whether they sit now.
+        verb = {None: "named as sitting", False: "sat", True: "sits"}[
+            None if member_row["current"] is None else bool(member_row["current"])
+        ]
+        reason = f"{verb} for {state_code} at large"
         yield (
             member_row["id"],
             1.0 if member_row["current"] else _UNSURE_HOLDER_SCORE,

@@ -420,7 +420,7 @@ def make_match_sort_key(entity_match: EntityMatch) -> tuple[Any, ...]:
     first_day_in_office = office_terms[0]["start"] if office_terms else None
     return (
         -entity_match.score,
-        not record_fields.get("current", True),
+        not record_fields.get("current", not record_fields.get("stub")),
         bool(record_fields.get("stub")),
         bool(record_fields.get("parent_id")),
         entity_match.name_word_count,

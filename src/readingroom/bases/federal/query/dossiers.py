@@ -24,6 +24,7 @@ from readingroom.bases.federal.query.lists import (
     describe_missing_roster,
     describe_missing_status,
     describe_missing_votes,
+    describe_stub,
 )
 from readingroom.bases.federal.query.votes import summarize_member_votes
 from readingroom.bases.federal.schema.congress import get_first_day_of_congress
@@ -237,14 +238,13 @@ def make_field_reader(field_name: str, *, is_limited_to_congress: bool = False) 
                 if _overlaps_congress(field_item, dossier_subject.congress)
             ]
         # The record lists them from the first to the last.
-        newest_items = list(reversed(field_items))[:MAX_SECTION_ITEMS]
+        is_truncated = len(field_items) > MAX_SECTION_ITEMS
         return Section(
-            items=newest_items,
+            items=list(reversed(field_items))[:MAX_SECTION_ITEMS],
             total=len(field_items),
-            truncated=len(field_items) > len(newest_items),
-            more_url=dossier_subject.rest_api_path
-            if len(field_items) > len(newest_items)
-            else None,
+            truncated=is_truncated,
+            more_url=dossier_subject.rest_api_path if is_truncated else None,
+            note=describe_stub(dossier_subject.record),
         )
 
     return read_section
@@ -434,13 +434,13 @@ READER_BY_BILL_SECTION: dict[str, SectionReader] = {
     "cosponsors": add_missing_status_note(read_cosponsors),
     "actions": add_missing_status_note(make_child_reader("bill_actions", "actions")),
     "crs_reports": make_link_reader(LinkKind.CRS_REPORT),
-    "cost_estimates": make_link_reader(LinkKind.COST_ESTIMATE),
+    "cost_estimates": add_missing_status_note(make_link_reader(LinkKind.COST_ESTIMATE)),
     "saps": make_link_reader(LinkKind.STATEMENT),
-    "committee_reports": make_link_reader(LinkKind.COMMITTEE_REPORT),
-    "hearings": make_link_reader(LinkKind.HEARING),
+    "committee_reports": add_missing_status_note(make_link_reader(LinkKind.COMMITTEE_REPORT)),
+    "hearings": add_missing_status_note(make_link_reader(LinkKind.HEARING)),
     "votes": add_missing_status_note(make_link_reader(LinkKind.VOTE)),
     "amendments": add_missing_status_note(make_list_reader("amendments", "bill_id")),
-    "laws": make_link_reader(LinkKind.LAW),
+    "laws": add_missing_status_note(make_link_reader(LinkKind.LAW)),
 }
 READER_BY_MEMBER_SECTION: dict[str, SectionReader] = {
     "terms": make_field_reader("terms", is_limited_to_congress=True),

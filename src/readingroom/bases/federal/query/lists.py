@@ -107,7 +107,7 @@ def describe_missing_status(bill_fields: Mapping[str, Any]) -> str | None:
         return None
     return (
         "Only texts of this bill are loaded here; its status file, which lists all cosponsors, "
-        "actions, amendments and votes, is not."
+        "actions (hearings too), amendments, votes, reports, cost estimates and laws, is not."
     )
 
 
@@ -119,6 +119,13 @@ def describe_missing_roster(member_count: int, congress: int | None) -> str | No
         f"of the {format_ordinal(congress)} Congress" if congress else "of this committee"
     )
     return f"No roster {congress_phrase} is loaded here."
+
+
+def describe_stub(record_fields: Mapping[str, Any]) -> str | None:
+    """Return what is not known of a person whom only other records name; None of others."""
+    if not record_fields.get("stub"):
+        return None
+    return "Only other records name this person here: terms, posts and who sits now are not known."
 
 
 def describe_missing_votes(vote_count: int, congress: int | None) -> str | None:

@@ -241,7 +241,12 @@ def describe_roll_call(
     ]
     recorded_count = roll_call_fields.get("recorded") or 0
     if are_party_totals_whole(roll_call_fields):
-        description_lines.append(f"By party ({recorded_count} members' votes are loaded here):")
+        missing_voters_note = describe_missing_voters(roll_call_fields)
+        description_lines.append(
+            f"By party, as printed ({missing_voters_note.rstrip('.')}):"
+            if missing_voters_note
+            else "By party:"
+        )
     elif side_counts_by_party:
         description_lines.append(
             f"By party, of the {recorded_count} members whose votes are loaded here:"

@@ -58,7 +58,11 @@ def _make_column_reader(column: Column) -> Callable[[Record], Any]:
     field_name, *inner_path_steps = list_path_steps(column)
     read_field = attrgetter(field_name)
     if column.sql_type == "BOOLEAN":
-        return lambda full_record: _convert_flag_to_number(read_field(full_record))
+        return lambda full_record: (
+            None
+            if field_name in full_record.list_unknown_fields()
+            else _convert_flag_to_number(read_field(full_record))
+        )
     if not inner_path_steps:
         return read_field
     return lambda full_record: _follow_path(read_field(full_record), inner_path_steps)

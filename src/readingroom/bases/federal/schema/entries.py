@@ -92,7 +92,7 @@ def dump_record_json(full_record: AnyRecord) -> str:
     if isinstance(full_record, PackedRecord):
         return full_record.json
     # That date is the source's, not the record's: it is added when the record is read.
-    return full_record.model_dump_json(exclude={"loaded_up_to"})
+    return full_record.model_dump_json(exclude={"loaded_up_to", *full_record.list_unknown_fields()})
 
 
 def find_column_values(full_record: AnyRecord) -> ComputedColumnValues | None:

@@ -39,6 +39,10 @@ class Record(Answer):
         "nothing says so.",
     )
 
+    def list_unknown_fields(self) -> frozenset[str]:
+        """Return the fields that nothing tells and that have no null: they are not stored."""
+        return frozenset()
+
 
 class LinkKind(StrEnum):
     """What a pair of records has to do with each other, whichever of them says so."""
@@ -472,8 +476,11 @@ class Legislator(Record):
     terms: list[Term] = Field(default_factory=list)
     leadership: list[Leadership] = Field(default_factory=list)
     stub: bool = Field(
-        False, description="True when only other records name this person: no terms, no biography."
+        False, description="True when only other records name this person: `current` is unknown."
     )
+
+    def list_unknown_fields(self) -> frozenset[str]:
+        return frozenset(("current",)) if self.stub else frozenset()
 
 
 class Committee(Record):

@@ -19,10 +19,12 @@ from readingroom.bases.federal.schema.records import (
 
 # A member also reports a bill, for a committee: that is not to introduce it.
 _INTRODUCED_PATTERN = re.compile(r"\b(?:introduced|submitted|reported) the following\b")
-_REPORTED_PATTERN = re.compile(r"^Reported\b|\breported\b")
-_REFERRED_PATTERN = re.compile(r"\breferred to\b")
+_REPORTED_PATTERN = re.compile(r"\breported\b", re.I)
+_REPORTED_ORIGINAL_PATTERN = re.compile(r"\bfrom the .*\breported the following\b")
+_REFERRED_PATTERN = re.compile(r"\breferred to\b", re.I)
 _HONORIFIC_PATTERN = re.compile(r"^(?:Mr|Ms|Mrs|Miss|Dr)\.?\s+")
 _OF_STATE_PATTERN = re.compile(r"\s+of\s+((?:[A-Z]\w+\s?)+)$")
+_REPORT_HREF_PATTERN = re.compile(r"/us/([hs])rpt/(\d+)/(\d+)(?:/pt(\d+))?", re.ASCII)
 _HOUSE_COMMITTEE_CODE_PATTERN = re.compile(r"H([A-Z]{2})(\d\d)")
 # The House's own codes have two letters; all but this one become an id in the same way.
 _SELECT_COMMITTEE_BY_CODE = {"IG": "HLIG"}
@@ -42,7 +44,10 @@ def parse_preface(dates_and_action_elements: list[tuple[str | None, Element]]) -
     """Return what the actions on the first page say, each given with its date."""
     printed_preface = PrintedPreface()
     for action_date, action_element in dates_and_action_elements:
-        action_text = find_text(action_element) or ""
+        # Without its date, which is printed before it with nothing between.
+        action_text = (
+            find_text(action_element, "actionDescription") or find_text(action_element) or ""
+        )
         sponsor_element = action_element.find(".//sponsor")
         is_introduction = _INTRODUCED_PATTERN.search(action_text) is not None
         if is_introduction and sponsor_element is not None and not printed_preface.sponsors:
@@ -77,6 +82,33 @@ def find_short_titles(bill_element: Element) -> list[str]:
     )
 
 
+def find_printed_reports(bill_element: Element) -> dict[str, str]:
+    """Return the reports that a text names, as they are cited, each with the words that do so.
+
+    Several parts of one report may stand under one heading: `[Report No. 116-324, Parts I and II]`.
+    """
+    words_by_citation: dict[str, str] = {}
+    parent_by_element = {
+        child_element: parent_element
+        for preface_element in bill_element.iterfind("preface")
+        for parent_element in preface_element.iter()
+        for child_element in parent_element
+    }
+    for report_element, parent_element in parent_by_element.items():
+        href_match = _REPORT_HREF_PATTERN.fullmatch(report_element.get("href") or "")
+        if report_element.tag != "relatedDocument" or href_match is None:
+            continue
+        type_letter, congress, report_number, part_number = href_match.groups()
+        report_citation = f"{type_letter.upper()}. Rept. {congress}-{report_number}" + (
+            f", Part {part_number}" if part_number else ""
+        )
+        stating_element = (
+            parent_element if parent_element.tag == "relatedDocuments" else report_element
+        )
+        words_by_citation.setdefault(report_citation, f"preface: {find_text(stating_element)}")
+    return words_by_citation
+
+
 def _parse_member_fields(sponsor_element: Element) -> dict[str, Any]:
     """`Mr. Lawson of Florida`, with the id that the House or the Senate gave the member."""
     printed_name = _HONORIFIC_PATTERN.sub("", find_text(sponsor_element) or "")
@@ -100,7 +132,9 @@ def _add_committees(
     action_text: str,
     action_date: str | None,
 ) -> None:
-    if _REPORTED_PATTERN.search(action_text) and not _INTRODUCED_PATTERN.search(action_text):
+    if _REPORTED_ORIGINAL_PATTERN.search(action_text) or (
+        _REPORTED_PATTERN.search(action_text) and not _INTRODUCED_PATTERN.search(action_text)
+    ):
         activity_name = "Reported by"
     elif _REFERRED_PATTERN.search(action_text):
         activity_name = "Referred to"

@@ -1,9 +1,13 @@
 """The subjects that records are filed under, made where a record names them."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal
+from xml.etree.ElementTree import Element
 
+from readingroom.bases.federal.formats.parts.xml import find_text
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
     ParsedRecord,
@@ -30,6 +34,12 @@ _DESCRIPTION_BY_VOCABULARY: dict[TopicVocabulary, tuple[str, str, str]] = {
         "https://lda.senate.gov/api/v1/constants/filing/lobbyingactivityissues/",
     ),
 }
+
+_SUBJECT_LIST_HEADING_PATTERN = re.compile(r"Lists? of Subjects?\b", re.I)
+# Above the subjects of each part that a rule amends: `15 CFR Parts 732, 740 and 758`.
+_CFR_PARTS_LINE_PATTERN = re.compile(r"\d+ CFR (?:Chapter |Parts? )[\w., ]*?(?:and [\w.]+)?[:.]?")
+_SUBJECT_SEPARATOR_PATTERN = re.compile(r"[,;](?![^(]*\))\s*(?:and\s+)?")
+_MAX_SUBJECT_CHARS = 80
 
 # Each bill has one of these. A subject may bear the same name, so which name came first in a file
 # does not say whether it is an area.
@@ -115,6 +125,55 @@ def build_topic(
 @lru_cache(maxsize=4096)
 def _hash_topic(topic_name: str, topic_vocabulary: str, parent_topic_name: str | None) -> str:
     return hash_item([topic_name, topic_vocabulary, parent_topic_name])
+
+
+def find_listed_subjects(document_element: Element) -> list[str]:
+    """Return what a document of the Register prints under `List of Subjects`, as it prints them."""
+    listed_subjects: list[str] = []
+    for containing_element in document_element.iter():
+        is_in_list = False
+        for child_element in containing_element:
+            if child_element.tag == "heading":
+                is_in_list = bool(
+                    _SUBJECT_LIST_HEADING_PATTERN.match(find_text(child_element) or "")
+                )
+            elif is_in_list and child_element.tag == "p":
+                listed_subjects += _split_subject_list(find_text(child_element) or "")
+    return drop_repeated_topics(listed_subjects)
+
+
+def _split_subject_list(paragraph_text: str) -> list[str]:
+    """Return the subjects of `Coffee, Cotton, and Fruits.`; of other paragraphs none."""
+    if _CFR_PARTS_LINE_PATTERN.fullmatch(paragraph_text):
+        return []
+    subject_names = [
+        subject_name[:1].upper() + subject_name[1:]
+        for subject_text in _SUBJECT_SEPARATOR_PATTERN.split(paragraph_text.rstrip(". "))
+        if (subject_name := subject_text.strip())
+    ]
+    is_sentence = any(
+        len(subject_name) > _MAX_SUBJECT_CHARS or ". " in subject_name
+        for subject_name in subject_names
+    )
+    return [] if is_sentence else subject_names
+
+
+class SubjectSpellings:
+    """The usual spelling of each subject: some documents of an issue write `Marine Safety`."""
+
+    def __init__(self, listed_subjects: Iterable[str]) -> None:
+        self._usual_name_by_id: dict[str, str] = {}
+        for subject_name, _ in Counter(listed_subjects).most_common():
+            self._usual_name_by_id.setdefault(make_topic_id(subject_name), subject_name)
+
+    def spell(self, subject_names: Iterable[str]) -> list[str]:
+        """Return the subjects in their usual spelling, each once."""
+        return list(
+            dict.fromkeys(
+                self._usual_name_by_id.get(make_topic_id(subject_name), subject_name)
+                for subject_name in subject_names
+            )
+        )
 
 
 def drop_repeated_topics(topic_names: Iterable[str | None]) -> list[str]:
