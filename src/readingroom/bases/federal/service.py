@@ -492,7 +492,7 @@ class FederalService:
             return arguments, None
         written_filters = arguments.filters.model_dump(exclude_none=True)
         resolved_filters = await self.store.query(
-            lambda db: filter_values.resolve_search_filters(db, written_filters)
+            lambda db: filter_values.resolve_search_filters(db, written_filters, arguments.source)
         )
         stored_filters = arguments.filters.model_copy(update=resolved_filters)
         return arguments.model_copy(

@@ -7,8 +7,9 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.names.code_citations import describe_cited_record
+from readingroom.bases.federal.names.people import PERSON_FILTERS
 from readingroom.bases.federal.names.scoring import EntityMatch
-from readingroom.bases.federal.names.stored_values import ColumnValues
+from readingroom.bases.federal.names.stored_values import ColumnValues, choose_value_lookup
 from readingroom.bases.federal.query.votes import describe_missing_voters
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable
 from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
@@ -42,6 +43,8 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
         return _describe_missing_voters(db, vote_id)
     return (
         _describe_missing_number(db, table, filters)
+        or _describe_absent_person(db, table, filters)
+        or _describe_summed_presidents(db, table, filters)
         or _describe_unstated_field(db, table, filters)
         or _describe_undated_records(db, table, filters)
         or _describe_complete_days(db, table)
@@ -93,6 +96,8 @@ def describe_search_gaps(
         ).fetchone()
         if passing_row is None:
             values_text = " or ".join(allowed_values)
+            if field_name in PERSON_FILTERS and (person_title := _find_title(db, values_text)):
+                values_text += f" ({person_title})"
             return (
                 f"No record of {', '.join(source_names)} with {field_name} {values_text} is here."
             )
@@ -132,6 +137,56 @@ def _describe_missing_number(
             f"{nearest_numbers_note}."
         )
     return None
+
+
+def _describe_absent_person(
+    db: Database, table: RecordTable, filters: Mapping[str, Any]
+) -> str | None:
+    """Return who is meant by a filter for a person of whom nothing of the table is loaded."""
+    for filter_name in sorted(PERSON_FILTERS & filters.keys()):
+        person_id = filters[filter_name]
+        value_lookup = choose_value_lookup(db, table, filter_name)
+        if isinstance(person_id, str) and not value_lookup.count_records([person_id]):
+            person_title = _find_title(db, person_id) or "of whom no name is known here"
+            return (
+                f"{filter_name} is taken as {person_id} ({person_title}), and no record of "
+                f"{table.slug} with that {filter_name} is loaded here. If somebody else is meant, "
+                "say an id: `resolve_entity` finds it."
+            )
+    return None
+
+
+def _find_title(db: Database, person_id: str) -> str | None:
+    person_row = db.execute(
+        "SELECT record ->> 'title' AS title FROM legislators WHERE id = ?", (person_id,)
+    ).fetchone()
+    return str(person_row["title"]) if person_row else None
+
+
+def _describe_summed_presidents(
+    db: Database, table: RecordTable, filters: Mapping[str, Any]
+) -> str | None:
+    """Return the presidents of one name whose statements an answer has together."""
+    if table.name != "saps" or "president" not in filters or "president_number" in filters:
+        return None
+    sql_filter = build_sql_filter(table, filters)
+    president_rows = db.execute(
+        f"""SELECT president_number AS number, max(record ->> 'president_name') AS name,
+                   count(*) AS statements FROM saps
+            WHERE {sql_filter.sql} AND president_number IS NOT NULL
+            GROUP BY president_number ORDER BY president_number""",
+        sql_filter.values,
+    ).fetchall()
+    if len(president_rows) < 2:
+        return None
+    presidents_text = "; ".join(
+        f"{president_row['number']} ({president_row['name']}, {president_row['statements']:,})"
+        for president_row in president_rows
+    )
+    return (
+        f"{len(president_rows)} presidencies together: {presidents_text}. Filter by "
+        "`president_number` for one of them, or group by it."
+    )
 
 
 def _describe_unstated_field(
