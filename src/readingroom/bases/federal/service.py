@@ -362,7 +362,7 @@ class FederalService:
                 filters_read=filter_values.find_reinterpreted_values(
                     sql_filter.filters, stored_filter.filters
                 ),
-                note=gaps.describe_name_gaps(db, query_text, name_matches),
+                note=gaps.describe_name_gaps(db, record_source, query_text, name_matches),
                 **lists.build_next_names_page_fields(list_name, page_slice, len(name_matches)),
             )
 

@@ -1,6 +1,7 @@
 """What an answer by filters cannot know: sources and numbers not loaded, fields not stated."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic_core import from_json
@@ -8,14 +9,32 @@ from pydantic_core import from_json
 from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.names.code_citations import describe_cited_record
 from readingroom.bases.federal.names.people import PERSON_FILTERS
+from readingroom.bases.federal.names.posts import describe_unloaded_time
+from readingroom.bases.federal.names.resolver import find_committee_ids
 from readingroom.bases.federal.names.scoring import EntityMatch
 from readingroom.bases.federal.names.stored_values import ColumnValues, choose_value_lookup
 from readingroom.bases.federal.query.votes import describe_missing_voters
-from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable
+from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable, Source
 from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
 from readingroom.storage.database import Database
 
 _MAX_READ_VALUES, _MAX_NEAREST_VALUES = 50_000, 6
+_ADVICE_BY_SOURCE = {
+    "agencies": (
+        "Only agencies that loaded documents name are: `list_records` lists them all. Try the "
+        "department's name, or `search` for what it does."
+    ),
+    "bills": (
+        "Bills are found by title, short title and number (`H.R. 22`). Try words of the official "
+        "title, or `search`: as a law it may be among public_laws or statute_compilations."
+    ),
+    "committees": "Try a word of the official name, or an id such as `HSAG`.",
+    "legislators": (
+        "These are members of Congress, by name, state, district or post; presidents, vice "
+        "presidents and officials are none. Try the surname alone, or a bioguide id (`S000033`)."
+    ),
+}
+"""By registry, what to try for a name that is nobody's there."""
 _MAX_SCORE_GAP = 0.01  # of names that may be meant alike
 # Fields that many loaded records do not state, each as SQL that such records pass.
 _UNSTATED_SQL_BY_FIELD = {
@@ -52,13 +71,41 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
 
 
 def describe_name_gaps(
-    db: Database, query_text: str, entity_matches: Sequence[EntityMatch]
+    db: Database, source: Source, query_text: str, entity_matches: Sequence[EntityMatch]
 ) -> str | None:
-    """Return what to tell of a name that is a citation, or names several committees alike."""
+    """Return what to tell of a name: a citation, a post of a time not loaded, one of several.
+
+    Of one that is nobody's here, what is loaded and what to try.
+    """
     return (
         describe_uncovered_kinds(query_text)
         or describe_cited_record(db, query_text)
         or _describe_ambiguity(entity_matches)
+        or (
+            describe_unloaded_time(db, query_text, partial(find_committee_ids, db))
+            if source.name == "legislators"
+            else None
+        )
+        or (None if entity_matches else _describe_names_loaded(db, source))
+    )
+
+
+def _describe_names_loaded(db: Database, source: Source) -> str:
+    """Return how many records of a registry have names here, of which Congresses, what to try."""
+    (record_count,) = db.execute(source.record_table.row_count_sql).fetchone() or (0,)
+    if not record_count:
+        return f"No record of {source.slug} is loaded here."
+    congresses: list[int] = []
+    if any(column.name == "congress" for column in source.columns):
+        congress_values = ColumnValues(db, source.record_table, "congress")
+        congresses = sorted(congress_values.list_values(_MAX_READ_VALUES))
+    congresses_text = f", of the Congresses {', '.join(map(str, congresses))}" if congresses else ""
+    advice_text = _ADVICE_BY_SOURCE.get(
+        source.name, "Try fewer words or another spelling; `list_records` lists what there is."
+    )
+    return (
+        f"Nothing of this name is among the {record_count:,} {source.slug} loaded here"
+        f"{congresses_text}. {advice_text}"
     )
 
 

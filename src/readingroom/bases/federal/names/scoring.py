@@ -26,6 +26,8 @@ COMMITTEE_INITIAL_LETTERS = "chsj"
 # For how many of the best names two words are also tried as one.
 _MAX_NAMES_WITH_VARIANTS = 40
 _MIN_SCORE_GAP = 0.04  # by which the next record is behind
+# A title of which the query is less than this share only mentions it: such a bill scores less.
+_MIN_TITLE_COVERAGE, _MENTION_FACTOR = 0.2, 0.7
 _NUMBER_FIELD_NAMES = ("district", "congress", "number", "session", "year")
 _RECORD_KIND_WEIGHT, _WRONG_RECORD_KIND_WEIGHT = 0.15, 0.05
 """Weights of a word for a kind of record, when the record confirms it and when it does not."""
@@ -231,6 +233,11 @@ def _score_by_words(
     record_score = combine_scores(
         name_candidate.query_variant, word_scores, mean_coverage, unexplained_word_factor
     )
+    if (
+        record_fields.get("source") == "bills"
+        and name_candidate.similarity.coverage < _MIN_TITLE_COVERAGE
+    ):
+        record_score *= _MENTION_FACTOR
     return record_score, [f"named {printed_name!r}", *reasons]
 
 
