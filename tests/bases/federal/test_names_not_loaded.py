@@ -11,7 +11,7 @@ from tests.bases.federal.test_posts import make_person
 from tests.support.federal.base import load_files, serve_in_process
 from tests.support.federal.world import register_document
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines]
 
 HOUSE_TERM = ("rep", "2019-01-03", "2031-01-03")
 PEOPLE: list[dict[str, Any]] = [

@@ -13,7 +13,7 @@ from tests.support.federal.base import Asked, load_files, serve_in_process
 from tests.support.federal.world import Member, World
 from tests.support.federal.world_texts import record_issue
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines]
 
 TODAY = ("rep", "2023-01-03", "2031-01-03")
 PEOPLE = [
@@ -41,6 +41,8 @@ COSPONSORS_BY_BILL = {
         ("J000032", "Rep. Jackson Lee, Sheila [D-TX-18]"),
         ("S900005", "Rep. Smith, Given5 [R-OH-5]"),
         ("L000577", "Sen. Lee, Mike [R-UT]"),
+        ("H001071", "Rep. Hice, Jody B. [R-GA-10]"),
+        ("H001087", "Rep. Hill [D-CA-25]"),
     ],
 }
 SPEAKERS = [
@@ -114,7 +116,8 @@ async def count(ask: Asked, resource: str, **filters: Any) -> Any:
         ("bills", {"sponsor": "Menendez"}, "M000639", 2),
         ("bills", {"sponsor": "Bob Menendez"}, "M000639", 2),
         ("bills", {"cosponsor": "Abraham"}, "A000374", 2),
-        ("bills", {"cosponsor": "Hill"}, "H001072", 1),
+        ("bills", {"cosponsor": "Hice"}, "H001071", 1),
+        ("bills", {"cosponsor": "French Hill"}, "H001072", 1),
         ("bills", {"cosponsor": "Barbara Lee"}, "L000551", 1),
         ("bills", {"cosponsor": "Mark Meadows"}, "M001187", 1),
         ("congressional-record", {"speaker": "Carl Levinn"}, "L000261", 1),
@@ -145,6 +148,7 @@ async def test_a_search_takes_a_name_for_the_one_who_occurs_in_its_sources(data:
     ("cosponsor", "people"),
     [
         ("Lee", ["L000551", "L000577"]),
+        ("Hill", ["H001072", "H001087"]),
         ("Smith", ["S900005", *(f"S90000{n}" for n in range(5))]),
     ],
 )

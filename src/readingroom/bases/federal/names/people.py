@@ -60,7 +60,12 @@ def resolve_person(
     count_by_id = value_counter.count_records([namesake.id for namesake in namesakes])
     occurring_people = [namesake for namesake in namesakes if namesake.id in count_by_id]
     surely_named_people = [namesake for namesake in namesakes if namesake.has_known_given_names]
-    possible_people = occurring_people or namesakes
+    # Of whom the whole name is written comes before one of whom only the surname is known.
+    possible_people = (
+        [person for person in occurring_people if person.has_known_given_names]
+        or occurring_people
+        or namesakes
+    )
     if not occurring_people:
         # Nobody of that name is here: the registry's person, whom the answer's note names.
         named_ids = {namesake.id for namesake in namesakes}
