@@ -152,7 +152,7 @@ def _format_people(title_by_id: Mapping[str, str], count_by_id: Mapping[str, int
         f"{person_id} ({title_by_id[person_id]})" for person_id in person_ids[:_MAX_NAMED_PEOPLE]
     )
     more_count = len(person_ids) - _MAX_NAMED_PEOPLE
-    return f"{people_text} and {more_count} more" if more_count > 0 else people_text
+    return f"{people_text}, and {more_count} more" if more_count > 0 else people_text
 
 
 # --- who bears a name ---
