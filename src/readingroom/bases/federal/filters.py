@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from pydantic import (
     BaseModel,
@@ -139,3 +139,8 @@ def _build_condition_sql(record_table: RecordTable, filter_name: str, allowed_co
     if group_facet:
         return f"id IN (SELECT id FROM ({group_facet.rows_sql}) WHERE value {comparison_sql})"
     return f"{filter_name} {comparison_sql}"
+
+
+def raise_invalid_filter(filter_name: str, problem_text: str) -> NoReturn:
+    """Raise InvalidArguments for the value of one filter."""
+    raise InvalidArguments([{"field": f"filters.{filter_name}", "message": problem_text}])

@@ -362,7 +362,7 @@ class FederalService:
                 filters_read=filter_values.find_reinterpreted_values(
                     sql_filter.filters, stored_filter.filters
                 ),
-                note=gaps.describe_name_gaps(db, record_source.name, query_text, name_matches),
+                note=gaps.describe_name_gaps(db, record_source, query_text, name_matches),
                 **lists.build_next_names_page_fields(list_name, page_slice, len(name_matches)),
             )
 
@@ -492,7 +492,7 @@ class FederalService:
             return arguments, None
         written_filters = arguments.filters.model_dump(exclude_none=True)
         resolved_filters = await self.store.query(
-            lambda db: filter_values.resolve_search_filters(db, written_filters)
+            lambda db: filter_values.resolve_search_filters(db, written_filters, arguments.source)
         )
         stored_filters = arguments.filters.model_copy(update=resolved_filters)
         return arguments.model_copy(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic_core import from_json
 
+from readingroom.bases.federal.names.similarity import match_word
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.entries import (
     FileStamp,
@@ -29,6 +30,17 @@ def fold_agency_name(agency_name: str) -> str:
     agency_slug = make_agency_id(" ".join(fold.fold_all_words(agency_name))).partition(":")[2]
     name_words = fold.fold_all_words(agency_slug)
     return " ".join(sorted(set(name_words) - _WORDS_COMMON_TO_AGENCIES) or name_words)
+
+
+def shares_distinctive_word(written_name: str, agency_names: Iterable[str]) -> bool:
+    """Return whether a text has, in some spelling, a word of a name that tells agencies apart."""
+    written_words = fold_agency_name(written_name).split()
+    return any(
+        match_word(written_word, name_word)
+        for agency_name in agency_names
+        for name_word in fold_agency_name(agency_name).split()
+        for written_word in written_words
+    )
 
 
 def find_abbreviated_names(abbreviation: str, stored_names: Iterable[str]) -> tuple[str, ...]:
@@ -70,10 +82,15 @@ def list_initials(agency_name: str) -> set[str]:
 def expand_abbreviation(written_name: str) -> str:
     """Return the name that an abbreviation stands for, where initials do not tell; else the text.
 
-    `DOE` is the Energy Department.
+    `DOE` is the Energy Department, the Pentagon the Defense Department.
     """
-    name_by_alias = fold.load_vocabulary().value_aliases_by_filter["agency"]
-    return name_by_alias.get("".join(fold.fold_all_words(written_name)), written_name)
+    vocabulary = fold.load_vocabulary()
+    written_letters = "".join(word for word in fold.fold_all_words(written_name) if word != "the")
+    return (
+        vocabulary.value_aliases_by_filter["agency"].get(written_letters)
+        or vocabulary.agency_name_by_nickname.get(written_letters)
+        or written_name
+    )
 
 
 def match_agency_values(

@@ -8,12 +8,12 @@ refused with the nearest values; it never becomes an answer of nothing.
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NoReturn
+from typing import Any
 
-from readingroom.bases.federal.filters import SqlFilter, build_sql_filter
-from readingroom.bases.federal.names import resolver
+from readingroom.bases.federal.filters import SqlFilter, build_sql_filter, raise_invalid_filter
+from readingroom.bases.federal.names import people, resolver
 from readingroom.bases.federal.names.agencies import list_initials, match_agency_values
-from readingroom.bases.federal.names.scoring import EntityMatch
+from readingroom.bases.federal.names.scoring import find_sure_match
 from readingroom.bases.federal.names.stored_values import (
     FacetValues,
     ValueLookup,
@@ -23,16 +23,21 @@ from readingroom.bases.federal.names.stored_values import (
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.ids import parse_federal_id
-from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, RecordTable, Source
+from readingroom.bases.federal.schema.sources import (
+    SOURCES_BY_NAME,
+    RecordTable,
+    Source,
+    list_sources_and_included,
+)
 from readingroom.core.clock import now
-from readingroom.core.errors import InvalidArguments, UnrecognizedId
+from readingroom.core.errors import UnrecognizedId
 from readingroom.storage.database import Database
 
 Scalar = str | int | bool | tuple[str, ...]
 
 SOURCE_NAME_BY_REFERENCE_FILTER = {
     **dict.fromkeys(("bill", "bill_id"), "bills"),
-    **dict.fromkeys(("bioguide_id", "cosponsor", "member", "speaker", "sponsor"), "legislators"),
+    **dict.fromkeys(people.PERSON_FILTERS, "legislators"),
     **dict.fromkeys(("committee", "committee_id"), "committees"),
     **dict.fromkeys(("law", "law_id"), "public_laws"),
     "vote_id": "roll_call_votes",
@@ -51,8 +56,6 @@ _FIRM_NAME_FILTERS = ("client", "registrant")
 # How many different values are compared with one that is not stored as it was written.
 _MAX_READ_VALUES = 50_000
 _MAX_NEAREST_VALUES = 6
-_SURE_SCORE, _MIN_SCORE_GAP = 0.8, 0.04
-"""A name is taken for one record if that scores at least this, and the next is so far behind."""
 
 
 def resolve_filters(db: Database, table: RecordTable, sql_filter: SqlFilter) -> SqlFilter:
@@ -112,10 +115,15 @@ def read_president_name_words(db: Database) -> dict[int, set[str]]:
     }
 
 
-def resolve_search_filters(db: Database, filters: Mapping[str, Any]) -> dict[str, Any]:
+def resolve_search_filters(
+    db: Database,
+    filters: Mapping[str, Any],
+    searched_sources: str | Sequence[str] | None = None,
+) -> dict[str, Any]:
     """Return the filters of a search with each value as it is stored; raise InvalidArguments."""
+    source_names = tuple(source.name for source in list_sources_and_included(searched_sources))
     return {
-        filter_name: _resolve_search_value(db, filter_name, filter_value, filters)
+        filter_name: _resolve_search_value(db, filter_name, filter_value, filters, source_names)
         for filter_name, filter_value in filters.items()
     }
 
@@ -138,13 +146,17 @@ def find_reinterpreted_values(
 
 
 def _resolve_search_value(
-    db: Database, filter_name: str, filter_value: Any, filters: Mapping[str, Any]
+    db: Database,
+    filter_name: str,
+    filter_value: Any,
+    filters: Mapping[str, Any],
+    source_names: tuple[str, ...],
 ) -> Any:
     if filter_name == "congress":
         _check_congress(filter_value)
     if not isinstance(filter_value, str):
         return filter_value
-    facet_values = FacetValues(db, filter_name)
+    facet_values = FacetValues(db, filter_name, source_names)
     if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER:
         return _resolve_reference(db, facet_values, filter_name, filter_value, filters)
     if filter_name == "agency":
@@ -168,10 +180,7 @@ def _resolve_value(
     if not isinstance(filter_value, str) or filter_name in ("since", "until"):
         unchanged_value: Scalar = filter_value
         return unchanged_value
-    facet = next(
-        (facet for facet in table.aggregation_plan.facets if facet.name == filter_name), None
-    )
-    value_lookup = choose_value_lookup(db, table, filter_name, facet)
+    value_lookup = choose_value_lookup(db, table, filter_name)
     if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER:
         return _resolve_reference(db, value_lookup, filter_name, filter_value, filters)
     if equivalent_values := _find_equivalent_values(filter_name, filter_value):
@@ -192,7 +201,7 @@ def _simplify_values(matching_values: tuple[str, ...]) -> Scalar:
 def _check_congress(congress: Any) -> None:
     newest_congress = get_congress_on(now().isoformat()) + 1
     if isinstance(congress, int) and not 1 <= congress <= newest_congress:
-        _raise_invalid_filter(
+        raise_invalid_filter(
             "congress", f"there is no {congress}th Congress; from 1 to {newest_congress}"
         )
 
@@ -228,12 +237,17 @@ def _resolve_reference(
     try:
         parsed_id = parse_federal_id(written_value, congress if isinstance(congress, int) else None)
     except UnrecognizedId:
+        if referenced_source.name == "legislators":
+            return people.resolve_person(db, value_lookup, filter_name, written_value)
         return _get_id_by_name(db, referenced_source, filter_name, written_value)
     if parsed_id.source != referenced_source.name:
+        if referenced_source.name == "legislators" and people.find_namesakes(db, written_value):
+            # A surname of four letters looks like the id of a committee: Hill, Soto.
+            return people.resolve_person(db, value_lookup, filter_name, written_value)
         problem_text = (
             f"{parsed_id.id} is an id of {parsed_id.source}, not of {referenced_source.name}"
         )
-        _raise_invalid_filter(
+        raise_invalid_filter(
             filter_name,
             f"{problem_text}; an id such as `{_EXAMPLE_ID_BY_SOURCE[referenced_source.name]}`",
         )
@@ -245,7 +259,7 @@ def _resolve_reference(
     nearest_ids = _list_neighbouring_ids(db, referenced_source, parsed_id.id)
     nearest_ids = nearest_ids or value_lookup.list_values(_MAX_NEAREST_VALUES)
     if nearest_ids:  # else nothing is loaded that could tell a wrong id
-        _raise_invalid_filter(
+        raise_invalid_filter(
             filter_name,
             f"{parsed_id.id} is not loaded here, and nothing that is loaded names it; the nearest "
             f"of {referenced_source.name}: {', '.join(nearest_ids)}; "
@@ -272,12 +286,12 @@ def _get_id_by_name(db: Database, source: Source, filter_name: str, record_name:
     entity_matches = resolver.resolve_name(
         db, source, record_name, build_sql_filter(source.record_table, {})
     )
-    if sure_match := _find_sure_match(entity_matches):
+    if sure_match := find_sure_match(entity_matches):
         return sure_match.id
     nearest_names_text = ", ".join(
         f"{entity_match.id} ({entity_match.record['title']})" for entity_match in entity_matches[:4]
     )
-    _raise_invalid_filter(
+    raise_invalid_filter(
         filter_name,
         f"{record_name!r} may be several: {nearest_names_text}; say its id"
         if nearest_names_text
@@ -289,35 +303,10 @@ def _get_id_by_name(db: Database, source: Source, filter_name: str, record_name:
 _EXAMPLE_ID_BY_SOURCE = {
     "bills": "hr:119:1",
     "committees": "HSAG",
-    "legislators": "S000033",
+    "legislators": people.EXAMPLE_PERSON_ID,
     "public_laws": "pl:117-103",
     "roll_call_votes": "house:118:1:37",
 }
-
-
-def _find_sure_match(
-    entity_matches: Sequence[EntityMatch],
-) -> EntityMatch | None:
-    """Return the first match if it is good, and the others are far behind or of the past."""
-    likely_matches = [
-        entity_match for entity_match in entity_matches if entity_match.score >= _SURE_SCORE
-    ]
-    if likely_matches and (
-        len(likely_matches) == 1
-        or likely_matches[0].score - likely_matches[1].score >= _MIN_SCORE_GAP
-        or _is_first_alone_current(likely_matches)
-    ):
-        return likely_matches[0]
-    return None
-
-
-def _is_first_alone_current(likely_matches: Sequence[EntityMatch]) -> bool:
-    """Return whether the first alone sits now, of those who score as well."""
-    return bool(likely_matches[0].record.get("current")) and not any(
-        entity_match.record.get("current")
-        for entity_match in likely_matches[1:]
-        if likely_matches[0].score - entity_match.score < _MIN_SCORE_GAP
-    )
 
 
 # --- agencies ---
@@ -336,7 +325,7 @@ def _resolve_agency_values(db: Database, value_lookup: ValueLookup, written_name
     matching_values = match_agency_values([written_name], all_stored_values)
     if not matching_values:
         agency_source = SOURCES_BY_NAME["agencies"]
-        sure_match = _find_sure_match(
+        sure_match = find_sure_match(
             resolver.resolve_name(
                 db, agency_source, written_name, build_sql_filter(agency_source.record_table, {})
             )
@@ -375,7 +364,7 @@ def _match_values(
     nearest_values_text = ", ".join(
         _list_nearest_values(expanded_value, stored_values, containing_values)
     )
-    _raise_invalid_filter(
+    raise_invalid_filter(
         filter_name, f"nothing here has {written_value!r}; the nearest: {nearest_values_text}"
     )
 
@@ -451,7 +440,3 @@ def _list_nearest_values(
     return heapq.nlargest(
         _MAX_NEAREST_VALUES, value_by_folded_value.values(), key=make_nearness_sort_key
     )
-
-
-def _raise_invalid_filter(filter_name: str, problem_text: str) -> NoReturn:
-    raise InvalidArguments([{"field": f"filters.{filter_name}", "message": problem_text}])

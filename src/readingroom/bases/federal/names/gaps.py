@@ -1,16 +1,20 @@
 """What an answer by filters cannot know: sources and numbers not loaded, fields not stated."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic_core import from_json
 
 from readingroom.bases.federal.filters import build_sql_filter
 from readingroom.bases.federal.names.code_citations import describe_cited_record
+from readingroom.bases.federal.names.people import PERSON_FILTERS
+from readingroom.bases.federal.names.posts import describe_unloaded_time
+from readingroom.bases.federal.names.resolver import find_committee_ids
 from readingroom.bases.federal.names.scoring import EntityMatch
-from readingroom.bases.federal.names.stored_values import ColumnValues
+from readingroom.bases.federal.names.stored_values import ColumnValues, choose_value_lookup
 from readingroom.bases.federal.query.votes import describe_missing_voters
-from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable
+from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable, Source
 from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
 from readingroom.storage.database import Database
 
@@ -19,6 +23,22 @@ STUB_NOTE = (
     "they sit now is not known."
 )
 _MAX_READ_VALUES, _MAX_NEAREST_VALUES = 50_000, 6
+_ADVICE_BY_SOURCE = {
+    "agencies": (
+        "Only agencies that loaded documents name are: `list_records` lists them all. Try the "
+        "department's name, or `search` for what it does."
+    ),
+    "bills": (
+        "Bills are found by title, short title and number (`H.R. 22`). Try words of the official "
+        "title, or `search`: as a law it may be among public_laws or statute_compilations."
+    ),
+    "committees": "Try a word of the official name, or an id such as `HSAG`.",
+    "legislators": (
+        "These are members of Congress, by name, state, district or post; presidents, vice "
+        "presidents and officials are none. Try the surname alone, or a bioguide id (`S000033`)."
+    ),
+}
+"""By registry, what to try for a name that is nobody's there."""
 _MAX_SCORE_GAP = 0.01  # of names that may be meant alike
 # Fields that many loaded records do not state, each as SQL that such records pass.
 _UNSTATED_SQL_BY_FIELD = {
@@ -47,6 +67,8 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
         return _describe_missing_voters(db, vote_id)
     return (
         _describe_missing_number(db, table, filters)
+        or _describe_absent_person(db, table, filters)
+        or _describe_summed_presidents(db, table, filters)
         or _describe_unstated_field(db, table, filters)
         or _describe_undated_records(db, table, filters)
         or _describe_complete_days(db, table)
@@ -54,17 +76,43 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
 
 
 def describe_name_gaps(
-    db: Database, source_name: str, query_text: str, entity_matches: Sequence[EntityMatch]
+    db: Database, source: Source, query_text: str, entity_matches: Sequence[EntityMatch]
 ) -> str | None:
-    """Return what to tell of a name that is a citation, or names several committees alike.
+    """Return what to tell of a name: a citation, a post of a time not loaded, one of several.
 
-    Also that no list of members is loaded, where a member is looked for.
+    Of one that is nobody's here, what is loaded and what to try; of a member, that no list of
+    members is loaded.
     """
     return (
         describe_uncovered_kinds(query_text)
         or describe_cited_record(db, query_text)
         or _describe_ambiguity(entity_matches)
-        or (_describe_missing_members(db) if source_name == "legislators" else None)
+        or (_describe_missing_members(db) if source.name == "legislators" else None)
+        or (
+            describe_unloaded_time(db, query_text, partial(find_committee_ids, db))
+            if source.name == "legislators"
+            else None
+        )
+        or (None if entity_matches else _describe_names_loaded(db, source))
+    )
+
+
+def _describe_names_loaded(db: Database, source: Source) -> str:
+    """Return how many records of a registry have names here, of which Congresses, what to try."""
+    (record_count,) = db.execute(source.record_table.row_count_sql).fetchone() or (0,)
+    if not record_count:
+        return f"No record of {source.slug} is loaded here."
+    congresses: list[int] = []
+    if any(column.name == "congress" for column in source.columns):
+        congress_values = ColumnValues(db, source.record_table, "congress")
+        congresses = sorted(congress_values.list_values(_MAX_READ_VALUES))
+    congresses_text = f", of the Congresses {', '.join(map(str, congresses))}" if congresses else ""
+    advice_text = _ADVICE_BY_SOURCE.get(
+        source.name, "Try fewer words or another spelling; `list_records` lists what there is."
+    )
+    return (
+        f"Nothing of this name is among the {record_count:,} {source.slug} loaded here"
+        f"{congresses_text}. {advice_text}"
     )
 
 
@@ -109,6 +157,8 @@ def describe_search_gaps(
         ).fetchone()
         if passing_row is None:
             values_text = " or ".join(allowed_values)
+            if field_name in PERSON_FILTERS and (person_title := _find_title(db, values_text)):
+                values_text += f" ({person_title})"
             return (
                 f"No record of {', '.join(source_names)} with {field_name} {values_text} is here."
             )
@@ -148,6 +198,56 @@ def _describe_missing_number(
             f"{nearest_numbers_note}."
         )
     return None
+
+
+def _describe_absent_person(
+    db: Database, table: RecordTable, filters: Mapping[str, Any]
+) -> str | None:
+    """Return who is meant by a filter for a person of whom nothing of the table is loaded."""
+    for filter_name in sorted(PERSON_FILTERS & filters.keys()):
+        person_id = filters[filter_name]
+        value_lookup = choose_value_lookup(db, table, filter_name)
+        if isinstance(person_id, str) and not value_lookup.count_records([person_id]):
+            person_title = _find_title(db, person_id) or "of whom no name is known here"
+            return (
+                f"{filter_name} is taken as {person_id} ({person_title}), and no record of "
+                f"{table.slug} with that {filter_name} is loaded here. If somebody else is meant, "
+                "say an id: `resolve_entity` finds it."
+            )
+    return None
+
+
+def _find_title(db: Database, person_id: str) -> str | None:
+    person_row = db.execute(
+        "SELECT record ->> 'title' AS title FROM legislators WHERE id = ?", (person_id,)
+    ).fetchone()
+    return str(person_row["title"]) if person_row else None
+
+
+def _describe_summed_presidents(
+    db: Database, table: RecordTable, filters: Mapping[str, Any]
+) -> str | None:
+    """Return the presidents of one name whose statements an answer has together."""
+    if table.name != "saps" or "president" not in filters or "president_number" in filters:
+        return None
+    sql_filter = build_sql_filter(table, filters)
+    president_rows = db.execute(
+        f"""SELECT president_number AS number, max(record ->> 'president_name') AS name,
+                   count(*) AS statements FROM saps
+            WHERE {sql_filter.sql} AND president_number IS NOT NULL
+            GROUP BY president_number ORDER BY president_number""",
+        sql_filter.values,
+    ).fetchall()
+    if len(president_rows) < 2:
+        return None
+    presidents_text = "; ".join(
+        f"{president_row['number']} ({president_row['name']}, {president_row['statements']:,})"
+        for president_row in president_rows
+    )
+    return (
+        f"{len(president_rows)} presidencies together: {presidents_text}. Filter by "
+        "`president_number` for one of them, or group by it."
+    )
 
 
 def _describe_unstated_field(

@@ -4,14 +4,20 @@ Also who sits for a state that is one district.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from pydantic_core import from_json
 
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.congress import format_ordinal
+from readingroom.bases.federal.schema.congress import (
+    format_ordinal,
+    get_congress_on,
+    get_first_day_of_congress,
+)
+from readingroom.core.clock import now
 from readingroom.storage.database import Database
 
 CommitteeFinder = Callable[[str], Sequence[str]]
@@ -20,7 +26,7 @@ CommitteeFinder = Callable[[str], Sequence[str]]
 _CHAMBER_WORDS = frozenset(("house", "senate"))
 _PARTY_SIDE_WORDS = frozenset(("majority", "minority"))
 _FILLER_WORDS = frozenset(
-    ("current", "former", "member", "now", "present", "us", "united", "states")
+    ("congress", "current", "during", "member", "now", "present", "us", "united", "states")
 )
 _PARTY_WORDS_BY_LETTER = {"D": ("democratic",), "R": ("republican",)}
 _UNSURE_HOLDER_SCORE = 0.75
@@ -43,31 +49,171 @@ _AT_LARGE_WORDS = frozenset(
     )
 )
 _MAX_DAYS_BETWEEN_TERMS = 60
+_CONGRESS_PATTERN = re.compile(r"\b(\d{1,3})(?:st|nd|rd|th)\s+congress\b", re.I)
+_YEAR_PATTERN = re.compile(r"\b(?:1[789]|20)\d\d\b")
+_FORMER_PATTERN = re.compile(r"\b(?:former|previous|past|ex)\b", re.I)
 _ROLE_BY_WORD = {
     **dict.fromkeys(("chair", "chairman", "chairwoman", "chairperson", "chairs"), "Chair"),
     "ranking": "Ranking",
 }
 
 
+@dataclass(frozen=True, slots=True)
+class PostTime:
+    """The time for which a post is asked."""
+
+    first_day: str
+    end_day: str
+    """The day on which it is over."""
+    congress: int | None
+    label: str
+    is_former: bool = False
+    """Whether it is any time before now."""
+
+    def has_days_of(self, held_from: str, held_until: str | None) -> bool:
+        """Return whether it has days of a post; nothing is known of days to come."""
+        if self.is_former:
+            return held_until is not None
+        today = now().isoformat()[:10]
+        return held_from < self.end_day and self.first_day < (held_until or today)
+
+    def is_covered_by(self, held_spans: Iterable[tuple[str, str | None]]) -> bool:
+        """Return whether somebody held a post all the time, but for days."""
+        if self.is_former:
+            return False
+        today = now().isoformat()[:10]
+        covered_until = self.first_day
+        for held_from, held_until in sorted(held_spans, key=lambda span: span[0]):
+            if not held_from or _count_days(covered_until, held_from) > _MAX_DAYS_BETWEEN_TERMS:
+                break
+            covered_until = max(covered_until, held_until or today)
+        return _count_days(covered_until, min(self.end_day, today)) <= _MAX_DAYS_BETWEEN_TERMS
+
+
+def _count_days(first_day: str, later_day: str) -> int:
+    return (date.fromisoformat(later_day) - date.fromisoformat(first_day)).days
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedPost:
+    """A post as a text names it, without the time."""
+
+    words: tuple[str, ...]
+    time: PostTime | None
+
+    @property
+    def distinctive_words(self) -> frozenset[str]:
+        return frozenset(self.words) - _FILLER_WORDS
+
+    @property
+    def committee_role(self) -> str | None:
+        role_name = next((_ROLE_BY_WORD[word] for word in self.words if word in _ROLE_BY_WORD), "")
+        return ("Vice " if "vice" in self.words else "") + role_name if role_name else None
+
+    def find_committee_ids(self, find_committee_ids: CommitteeFinder) -> Sequence[str]:
+        """Return the committees whose chair or ranking member it is."""
+        committee_name = " ".join(
+            word for word in self.words if word not in {*_ROLE_BY_WORD, *_FILLER_WORDS, "vice"}
+        )
+        return find_committee_ids(committee_name) if self.committee_role and committee_name else ()
+
+
 def find_post_holders(
     db: Database, post_name: str, find_committee_ids: CommitteeFinder
 ) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
     """Yield who holds or held the post that a text names: id, score, reason and record."""
-    post_words = _list_post_words(post_name)
-    written_years = {word for word in post_words if word.isdecimal() and len(word) == 4}
-    distinctive_words = frozenset(post_words) - written_years - _FILLER_WORDS
-    yield from _find_leaders(db, distinctive_words, written_years)
-    yield from _find_seat_holders(db, post_name)
-    committee_role = next(
-        (_ROLE_BY_WORD[word] for word in post_words if word in _ROLE_BY_WORD), None
+    named_post = _parse_post(post_name)
+    yield from _find_leaders(db, named_post.distinctive_words, named_post.time)
+    if named_post.time is None:
+        yield from _find_seat_holders(db, post_name)
+    for committee_id in named_post.find_committee_ids(find_committee_ids):
+        assert named_post.committee_role is not None
+        yield from _find_chairs(db, committee_id, named_post.committee_role, named_post.time)
+
+
+def is_post_of_a_time(db: Database, post_name: str, find_committee_ids: CommitteeFinder) -> bool:
+    """Return whether a text names a post and a time: whoever did not hold it then is no answer."""
+    named_post = _parse_post(post_name)
+    return named_post.time is not None and (
+        any(_find_leaders(db, named_post.distinctive_words, None))
+        or bool(named_post.find_committee_ids(find_committee_ids))
     )
-    if committee_role:
-        vice_prefix = "Vice " if "vice" in distinctive_words else ""
-        committee_name = " ".join(
-            word for word in post_words if word not in {*_ROLE_BY_WORD, *_FILLER_WORDS, "vice"}
+
+
+def describe_unloaded_time(
+    db: Database, post_name: str, find_committee_ids: CommitteeFinder
+) -> str | None:
+    """Return what is not loaded of the time for which a post is asked; None if nothing is asked."""
+    named_post = _parse_post(post_name)
+    if named_post.time is None:
+        return None
+    if committee_ids := named_post.find_committee_ids(find_committee_ids):
+        return _describe_unloaded_rosters(db, committee_ids, named_post.time)
+    if not any(_find_leaders(db, named_post.distinctive_words, None)):
+        return None
+    held_spans = [
+        (held_post.get("start") or "", held_post.get("end"))
+        for _, _, _, legislator_fields in _find_leaders(db, named_post.distinctive_words, None)
+        for held_post in legislator_fields["leadership"]
+        if _is_post_named(named_post.distinctive_words, held_post["title"], legislator_fields)
+    ]
+    if named_post.time.is_covered_by(held_spans):
+        return None
+    return (
+        "Posts are known of the members in the loaded list alone: whoever else held this one "
+        f"{named_post.time.label} is not loaded here."
+    )
+
+
+def _describe_unloaded_rosters(
+    db: Database, committee_ids: Sequence[str], post_time: PostTime
+) -> str | None:
+    congress_rows = db.execute(
+        f"""SELECT DISTINCT congress FROM committee_memberships WHERE status = 'active'
+            AND committee_id IN ({", ".join("?" * len(committee_ids))}) ORDER BY congress""",
+        tuple(committee_ids),
+    )
+    loaded_congresses = [congress_row["congress"] for congress_row in congress_rows]
+    is_loaded = (
+        len(loaded_congresses) > 1
+        if post_time.is_former
+        else post_time.congress in loaded_congresses
+    )
+    if is_loaded:
+        return None
+    loaded_text = ", ".join(format_ordinal(congress) for congress in loaded_congresses)
+    return f"Who held this post {post_time.label} is not loaded here: of the committee " + (
+        f"the rosters of the {loaded_text} Congress are." if loaded_text else "no roster is."
+    )
+
+
+def _parse_post(post_name: str) -> _NamedPost:
+    """Return the words of a post, and the time that a text says beside it."""
+    post_time = find_post_time(post_name)
+    for time_pattern in (_CONGRESS_PATTERN, _YEAR_PATTERN, _FORMER_PATTERN):
+        post_name = time_pattern.sub(" ", post_name)
+    return _NamedPost(tuple(_list_post_words(post_name)), post_time)
+
+
+def find_post_time(post_name: str) -> PostTime | None:
+    """Return the time that a text says: a Congress, a year, or any time before now."""
+    if congress_match := _CONGRESS_PATTERN.search(post_name):
+        congress = int(congress_match[1])
+        return PostTime(
+            get_first_day_of_congress(congress).isoformat(),
+            get_first_day_of_congress(congress + 1).isoformat(),
+            congress,
+            f"in the {format_ordinal(congress)} Congress",
         )
-        for committee_id in find_committee_ids(committee_name) if committee_name else ():
-            yield from _find_chairs(db, committee_id, vice_prefix + committee_role)
+    if year_match := _YEAR_PATTERN.search(post_name):
+        year = int(year_match[0])
+        # Until 3 January of an odd year the Congress before sits.
+        return PostTime(
+            f"{year}-01-03", f"{year + 1}-01-01", get_congress_on(f"{year}-12-31"), f"in {year}"
+        )
+    if _FORMER_PATTERN.search(post_name):
+        return PostTime("", "", None, "before", is_former=True)
+    return None
 
 
 def _find_seat_holders(
@@ -181,32 +327,30 @@ def _list_post_words(post_name: str) -> list[str]:
 
 
 def _find_leaders(
-    db: Database, distinctive_words: frozenset[str], written_years: set[str]
+    db: Database, distinctive_words: frozenset[str], post_time: PostTime | None
 ) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
     if not distinctive_words:
         return
     leader_rows = db.execute(
         """SELECT id, record FROM legislators
            WHERE status = 'active' AND record ->> 'leadership' <> '[]'"""
-    )
+    ).fetchall()
     for leader_row in leader_rows:
         legislator_fields = from_json(leader_row["record"])
-        for leadership_post in reversed(legislator_fields["leadership"]):
-            if not _is_post_named(distinctive_words, leadership_post["title"], legislator_fields):
+        held_posts = [
+            leadership_post
+            for leadership_post in reversed(legislator_fields["leadership"])
+            if _is_post_named(distinctive_words, leadership_post["title"], legislator_fields)
+        ]
+        is_held_now = any(held_post.get("end") is None for held_post in held_posts)
+        if is_held_now and post_time and post_time.is_former:
+            continue
+        for held_post in held_posts:
+            first_day, last_day = held_post.get("start") or "", held_post.get("end")
+            if post_time and not post_time.has_days_of(first_day, last_day):
                 continue
-            first_day, last_day = leadership_post.get("start") or "", leadership_post.get("end")
-            is_held_in_written_year = any(
-                first_day[:4] <= year_text <= (last_day or "9999")[:4]
-                for year_text in written_years
-            )
-            if written_years and not is_held_in_written_year:
-                continue
-            holder_score = (
-                1.0
-                if is_held_in_written_year or (not written_years and last_day is None)
-                else _UNSURE_HOLDER_SCORE
-            )
-            reason = f"{leadership_post['title']}, {first_day or '?'} to {last_day or 'now'}"
+            holder_score = 1.0 if post_time or last_day is None else _UNSURE_HOLDER_SCORE
+            reason = f"{held_post['title']}, {first_day or '?'} to {last_day or 'now'}"
             yield leader_row["id"], holder_score, reason, legislator_fields
             break
 
@@ -232,21 +376,34 @@ def _is_post_named(
 
 
 def _find_chairs(
-    db: Database, committee_id: str, committee_role: str
+    db: Database, committee_id: str, committee_role: str, post_time: PostTime | None
 ) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
-    """Yield the members with this role in the newest roster of a committee."""
+    """Yield the members with this role in the newest roster of a committee, or that of a time."""
     chair_rows: Sequence[Any] = db.execute(
         """SELECT l.id, l.record, m.congress, m.record ->> 'role' AS role,
-                  c.record ->> 'title' AS committee
+                  c.record ->> 'title' AS committee,
+                  (SELECT max(congress) FROM committee_memberships
+                   WHERE committee_id = ? AND status = 'active') AS newest_congress
            FROM committee_memberships m JOIN legislators l ON l.id = m.bioguide_id
                 JOIN committees c ON c.id = m.committee_id
            WHERE m.committee_id = ? AND m.status = 'active' AND m.record ->> 'role' LIKE ?
-             AND m.congress = (SELECT max(congress) FROM committee_memberships
-                               WHERE committee_id = ? AND status = 'active')
-           ORDER BY m.rank NULLS FIRST""",
-        (committee_id, f"{committee_role}%", committee_id),
+           ORDER BY m.congress DESC, m.rank NULLS FIRST""",
+        (committee_id, committee_id, f"{committee_role}%"),
     ).fetchall()
+    holder_ids_now = {
+        chair_row["id"]
+        for chair_row in chair_rows
+        if chair_row["congress"] == chair_row["newest_congress"]
+    }
     for chair_row in chair_rows:
-        congress_ordinal = format_ordinal(chair_row["congress"])
-        reason = f"{chair_row['role']}, {chair_row['committee']}, {congress_ordinal} Congress"
-        yield chair_row["id"], 1.0, reason, from_json(chair_row["record"])
+        is_newest = chair_row["congress"] == chair_row["newest_congress"]
+        if post_time is None:
+            is_asked_for = is_newest
+        elif post_time.is_former:
+            is_asked_for = chair_row["id"] not in holder_ids_now
+        else:
+            is_asked_for = chair_row["congress"] == post_time.congress
+        if is_asked_for:
+            congress_ordinal = format_ordinal(chair_row["congress"])
+            reason = f"{chair_row['role']}, {chair_row['committee']}, {congress_ordinal} Congress"
+            yield chair_row["id"], 1.0, reason, from_json(chair_row["record"])

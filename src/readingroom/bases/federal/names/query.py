@@ -142,22 +142,31 @@ def _expand_bills_and_years(word_texts: Iterable[str]) -> Iterator[str]:
 
 
 def _iterate_words_with_meanings(word_texts: Sequence[str]) -> Iterator[QueryWord]:
-    """Yield the words with their meanings; the two of `new york` share one."""
+    """Yield the words with their meanings; those of `new york` share one."""
     code_by_state_words = load_vocabulary().code_by_state_words
     word_index = 0
     while word_index < len(word_texts):
         is_after_place_preposition = (
             word_index > 0 and word_texts[word_index - 1] in _PREPOSITIONS_BEFORE_PLACES
         )
-        word_pair = tuple(word_texts[word_index : word_index + 2])
-        if len(word_pair) == 2 and word_pair in code_by_state_words:
+        state_words = next(
+            (
+                tuple(word_texts[word_index : word_index + word_count])
+                for word_count in (3, 2)
+                if tuple(word_texts[word_index : word_index + word_count]) in code_by_state_words
+            ),
+            (),
+        )
+        if len(state_words) > 1:
             yield from (
                 QueryWord(
-                    word_text, ("state", code_by_state_words[word_pair]), is_after_place_preposition
+                    word_text,
+                    ("state", code_by_state_words[state_words]),
+                    is_after_place_preposition,
                 )
-                for word_text in word_pair
+                for word_text in state_words
             )
-            word_index += 2
+            word_index += len(state_words)
             continue
         meaning = _find_word_meaning(word_texts[word_index])
         is_state_meaning = meaning is not None and meaning[0] == "state"

@@ -1,13 +1,14 @@
 """Finds the records of a registry that a name may mean, best first, and says why."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from pydantic_core import from_json
 
 from readingroom.bases.federal.filters import SqlFilter
-from readingroom.bases.federal.names.agencies import find_agencies
+from readingroom.bases.federal.names.agencies import find_agencies, shares_distinctive_word
 from readingroom.bases.federal.names.context import NameContext, get_context_fields
 from readingroom.bases.federal.names.possible_names import (
     NameWords,
@@ -17,7 +18,11 @@ from readingroom.bases.federal.names.possible_names import (
     find_names_by_trigrams,
     find_possible_names,
 )
-from readingroom.bases.federal.names.posts import find_post_holders
+from readingroom.bases.federal.names.posts import (
+    find_post_holders,
+    find_post_time,
+    is_post_of_a_time,
+)
 from readingroom.bases.federal.names.query import NameQuery
 from readingroom.bases.federal.names.scoring import (
     COMMITTEE_INITIAL_LETTERS,
@@ -67,6 +72,12 @@ def resolve_name(
     db: Database, source: Source, written_name: str, sql_filter: SqlFilter
 ) -> list[EntityMatch]:
     """Return every record of a registry that a text may mean, the likeliest first."""
+    if source.name == "legislators" and is_post_of_a_time(
+        db, written_name, partial(find_committee_ids, db)
+    ):
+        holder_by_id: dict[str, EntityMatch] = {}
+        _keep_best_matches(holder_by_id, _match_posts(db, source, written_name, sql_filter))
+        return sorted(holder_by_id.values(), key=make_match_sort_key)
     name_query = NameQuery.parse_name(written_name, source.name)
     words_by_name_id = (
         find_possible_names(db, source, name_query, sql_filter) if name_query.words else {}
@@ -79,7 +90,7 @@ def resolve_name(
             _match_written_id(db, source, written_name, sql_filter),
             _match_candidate_names(db, source, name_query, candidate_by_name_id, sql_filter),
             _match_popular_names(db, source, name_query, sql_filter),
-            _match_without_name(db, source, name_query, sql_filter),
+            _match_without_name(db, source, written_name, name_query, sql_filter),
             _match_posts(db, source, written_name, sql_filter),
             _match_agencies(db, source, written_name, sql_filter),
         ),
@@ -105,6 +116,13 @@ def resolve_name(
         for entity_match in best_match_by_id.values()
         if entity_match.score >= MIN_SCORE
     )
+    if source.name == "agencies":
+        entity_matches = (
+            entity_match
+            for entity_match in entity_matches
+            if entity_match.score >= _SURE_SCORE
+            or shares_distinctive_word(written_name, entity_match.record["names"])
+        )
     return sorted(entity_matches, key=make_match_sort_key)
 
 
@@ -291,7 +309,7 @@ def _score_parent_name(name_query: NameQuery, record_name_words: NameWords) -> f
 
 
 def _match_without_name(
-    db: Database, source: Source, name_query: NameQuery, sql_filter: SqlFilter
+    db: Database, source: Source, written_name: str, name_query: NameQuery, sql_filter: SqlFilter
 ) -> Iterator[EntityMatch]:
     """Those who are meant when there is no name at all: `senators from Mass`, `CA-11`."""
     value_by_column = find_column_values(source, name_query)
@@ -299,9 +317,15 @@ def _match_without_name(
         query_word.meaning or query_word.may_mean_record_kind for query_word in name_query.words
     ):
         return
+    post_time = find_post_time(written_name) if source.name == "legislators" else None
     for record_id, record_fields in _read_records(
         db, source, ("status = 'active'",), combine_filters(sql_filter, value_by_column)
     ):
+        if post_time and not any(
+            post_time.has_days_of(office_term["start"], office_term["end"])
+            for office_term in record_fields["terms"]
+        ):
+            continue
         word_scores, reasons = explain_words(
             name_query, name_query.no_word_matches, name_query.no_word_matches, [record_fields]
         )
@@ -319,26 +343,23 @@ def _match_posts(
     """Those who hold or held a post: `Speaker of the House`, `chair of Ways and Means`."""
     if source.name != "legislators":
         return
-
-    def find_committee_ids(committee_name: str) -> list[str]:
-        registry_source = SOURCES_BY_NAME["committees"]
-        entity_matches = resolve_name(
-            db,
-            registry_source,
-            committee_name,
-            SqlFilter(registry_source.record_table.active_rows_condition, (), {}),
-        )
-        return [
-            entity_match.id
-            for entity_match in entity_matches
-            if entity_match.score == entity_matches[0].score
-        ]
-
     for holder_id, score, reason, record_fields in find_post_holders(
-        db, post_name, find_committee_ids
+        db, post_name, partial(find_committee_ids, db)
     ):
         if next(_read_records(db, source, ("id = ?", holder_id), sql_filter), None):
             yield EntityMatch(holder_id, score, [reason], record_fields)
+
+
+def find_committee_ids(db: Database, committee_name: str) -> list[str]:
+    """Return the committees that a name means best: `Appropriations` is one of each chamber."""
+    registry_source = SOURCES_BY_NAME["committees"]
+    every_committee = SqlFilter(registry_source.record_table.active_rows_condition, (), {})
+    entity_matches = resolve_name(db, registry_source, committee_name, every_committee)
+    return [
+        entity_match.id
+        for entity_match in entity_matches
+        if entity_match.score == entity_matches[0].score
+    ]
 
 
 def _match_agencies(

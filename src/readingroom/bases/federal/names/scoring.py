@@ -19,10 +19,15 @@ from readingroom.bases.federal.schema.fold import load_vocabulary
 
 MIN_SCORE = 0.5
 """The score a record needs to be an answer at all."""
+SURE_SCORE = 0.8
+"""A name is taken for one record if that scores at least this, and the next is far behind."""
 COMMITTEE_INITIAL_LETTERS = "chsj"
 """`committee`, and the chambers: House, Senate, joint."""
 # For how many of the best names two words are also tried as one.
 _MAX_NAMES_WITH_VARIANTS = 40
+_MIN_SCORE_GAP = 0.04  # by which the next record is behind
+# A title of which the query is less than this share only mentions it: such a bill scores less.
+_MIN_TITLE_COVERAGE, _MENTION_FACTOR = 0.2, 0.7
 _NUMBER_FIELD_NAMES = ("district", "congress", "number", "session", "year")
 _RECORD_KIND_WEIGHT, _WRONG_RECORD_KIND_WEIGHT = 0.15, 0.05
 """Weights of a word for a kind of record, when the record confirms it and when it does not."""
@@ -228,6 +233,11 @@ def _score_by_words(
     record_score = combine_scores(
         name_candidate.query_variant, word_scores, mean_coverage, unexplained_word_factor
     )
+    if (
+        record_fields.get("source") == "bills"
+        and name_candidate.similarity.coverage < _MIN_TITLE_COVERAGE
+    ):
+        record_score *= _MENTION_FACTOR
     return record_score, [f"named {printed_name!r}", *reasons]
 
 
@@ -437,3 +447,28 @@ def _make_newest_first_key(iso_day: str | None) -> tuple[int, ...]:
 def rescale_match(entity_match: EntityMatch, score_factor: float) -> EntityMatch:
     """Return a match whose score counts so much less."""
     return replace(entity_match, score=round(entity_match.score * score_factor, 4))
+
+
+def find_sure_match(
+    entity_matches: Sequence[EntityMatch],
+) -> EntityMatch | None:
+    """Return the first match if it is good, and the others are far behind or of the past."""
+    likely_matches = [
+        entity_match for entity_match in entity_matches if entity_match.score >= SURE_SCORE
+    ]
+    if likely_matches and (
+        len(likely_matches) == 1
+        or likely_matches[0].score - likely_matches[1].score >= _MIN_SCORE_GAP
+        or _is_first_alone_current(likely_matches)
+    ):
+        return likely_matches[0]
+    return None
+
+
+def _is_first_alone_current(likely_matches: Sequence[EntityMatch]) -> bool:
+    """Return whether the first alone sits now, of those who score as well."""
+    return bool(likely_matches[0].record.get("current")) and not any(
+        entity_match.record.get("current")
+        for entity_match in likely_matches[1:]
+        if likely_matches[0].score - entity_match.score < _MIN_SCORE_GAP
+    )

@@ -40,6 +40,8 @@ class NameVocabulary:
     """By registry, names that records had, where no official file says so."""
     value_aliases_by_filter: Mapping[str, Mapping[str, str]]
     """By filter, codes and abbreviations in lower case, each with the words it stands for."""
+    agency_name_by_nickname: Mapping[str, str]
+    """What everybody calls an agency, written together in lower case, though no document does."""
     code_by_state_words: Mapping[tuple[str, ...], str]
     equivalent_names_by_name: Mapping[str, frozenset[str]]
 
@@ -72,6 +74,7 @@ def load_vocabulary() -> NameVocabulary:
         popular_names_by_registry=vocabulary_tables["popular_names"],
         former_names_by_registry=vocabulary_tables["former_names"],
         value_aliases_by_filter=vocabulary_tables["value_aliases"],
+        agency_name_by_nickname=vocabulary_tables["agency_nicknames"],
         code_by_state_words=code_by_lowercase_code | code_by_state_name,
         equivalent_names_by_name=_group_nicknames(
             vocabulary_tables["nicknames"]["groups"].split("\n")
