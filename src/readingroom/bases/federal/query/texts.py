@@ -262,7 +262,7 @@ def make_fetched_list(list_path: str, record_list: RecordList, more_url: str | N
         " | ".join(f"{field_name}: {field_value}" for field_name, field_value in result_row.items())
         for result_row in record_list.results
     ]
-    list_text = "\n".join(result_lines) or "Nothing here."
+    list_text = "\n".join(result_lines) or f"Nothing here. {record_list.note or ''}".rstrip()
     list_title = (
         f"{record_list.part or record_list.source} of {record_list.id}"
         if record_list.id
