@@ -17,7 +17,7 @@ from readingroom.bases.federal.query.sections import (
 from readingroom.bases.federal.query.votes import describe_roll_call, read_party_tallies
 from readingroom.bases.federal.schema.ids import FederalId
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
-from readingroom.core.errors import RecordNotFound
+from readingroom.core.errors import InvalidArguments, RecordNotFound
 from readingroom.protocol.search import MAX_TEXT_CHARS, Citation, Fetched
 from readingroom.storage.database import Database
 
@@ -39,6 +39,8 @@ def read_record_json(db: Database, record_source: Source, record_id: str) -> str
     try:
         return store.read_record_json(db, record_source, record_id)
     except RecordNotFound as missing:
+        if record_source.name == "committee_reports":
+            raise _name_loaded_parts(db, record_id, missing) from missing
         # A document number alone does not say that the document is the President's.
         if record_source.name != "federal_register":
             raise
@@ -48,6 +50,30 @@ def read_record_json(db: Database, record_source: Source, record_id: str) -> str
             )
         except RecordNotFound:
             raise missing from None  # name the id that was requested
+
+
+def _name_loaded_parts(db: Database, report_id: str, missing: RecordNotFound) -> RecordNotFound:
+    """Return an error that names the parts of a report that are loaded, if any are."""
+    part_rows = db.execute(
+        """SELECT id FROM committee_reports WHERE id >= ? AND id < ? AND status = 'active'
+           ORDER BY id LIMIT 20""",
+        (f"{report_id}-", f"{report_id}."),
+    )
+    part_ids = [part_row["id"] for part_row in part_rows]
+    if not part_ids:
+        return missing
+    return RecordNotFound(
+        f"{missing.message}, but parts of it are: {', '.join(part_ids)}",
+        source="committee_reports",
+        candidates=part_ids,
+    )
+
+
+def check_offset(text_offset: int, total_chars: int) -> None:
+    """Raise InvalidArguments for an offset behind the end of a text."""
+    if text_offset and text_offset >= total_chars:
+        problem_text = f"{text_offset} is behind the end: this text has {total_chars} characters"
+        raise InvalidArguments([{"field": "offset", "message": problem_text}])
 
 
 def get_versioned_record_id(db: Database, parsed_id: FederalId) -> FederalId:
@@ -102,6 +128,7 @@ def read_bill_text(
         body_text = _compare_texts(older_stored_text.body, body_text, section_label)
     elif section_label:
         body_text = get_section_text(body_text, section_label)
+    check_offset(text_offset, len(body_text))
     end_offset = text_offset + MAX_TEXT_CHARS
     next_offset = end_offset if end_offset < len(body_text) else None
     query_params = {
@@ -192,6 +219,7 @@ def fetch_record(
     whole_text = stored_text.body if stored_text else _describe_record(db, record_fields)
     if section_label:
         whole_text = get_section_text(whole_text, section_label)
+    check_offset(text_offset, len(whole_text))
     link_count_by_kind = count_links_and_sponsors(db, record_id)
     end_offset = text_offset + MAX_TEXT_CHARS
     next_offset = end_offset if end_offset < len(whole_text) else None
