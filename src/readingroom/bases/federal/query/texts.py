@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.models import BillText, RecordList
@@ -18,7 +18,7 @@ from readingroom.bases.federal.query.votes import describe_roll_call, read_party
 from readingroom.bases.federal.schema.ids import FederalId
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.core.errors import InvalidArguments, RecordNotFound
-from readingroom.protocol.search import MAX_TEXT_CHARS, Citation, Fetched
+from readingroom.protocol.search import Citation, Fetched
 from readingroom.storage.database import Database
 
 _METADATA_FIELDS = (
@@ -29,6 +29,10 @@ _METADATA_FIELDS = (
     "loaded_up_to",
     "retrieved_at",
 )
+
+
+_MAX_PIECE_CHARS, _MIN_PIECE_CHARS = 12_000, 2_000
+"""Characters of a text in one answer: with the record beside it, what a reader can take in."""
 
 
 def read_record_json(db: Database, record_source: Source, record_id: str) -> str:
@@ -129,7 +133,7 @@ def read_bill_text(
     elif section_label:
         body_text = get_section_text(body_text, section_label)
     check_offset(text_offset, len(body_text))
-    end_offset = text_offset + MAX_TEXT_CHARS
+    end_offset = text_offset + _MAX_PIECE_CHARS
     next_offset = end_offset if end_offset < len(body_text) else None
     query_params = {
         "version": stored_text.part,
@@ -221,7 +225,7 @@ def fetch_record(
         whole_text = get_section_text(whole_text, section_label)
     check_offset(text_offset, len(whole_text))
     link_count_by_kind = count_links_and_sponsors(db, record_id)
-    end_offset = text_offset + MAX_TEXT_CHARS
+    end_offset = text_offset + _choose_piece_length(record_fields, text_offset)
     next_offset = end_offset if end_offset < len(whole_text) else None
     return Fetched(
         id=record_id,
@@ -244,6 +248,13 @@ def fetch_record(
         if link_count_by_kind
         else None,
     )
+
+
+def _choose_piece_length(record_fields: dict[str, Any], text_offset: int) -> int:
+    """Return how much text one answer has: beside a long record less, when it is read first."""
+    if text_offset:
+        return _MAX_PIECE_CHARS
+    return max(_MIN_PIECE_CHARS, _MAX_PIECE_CHARS - len(to_json(record_fields)) // 2)
 
 
 def _build_fetch_url(record_id: str, section_label: str | None, text_offset: int) -> str:
