@@ -11,7 +11,7 @@ from readingroom.bases.federal.schema.sources import SOURCES
 from tests.bases.federal.test_bill_texts import write_texts
 from tests.support.federal.base import Asked, load_files, serve_in_process, write_world
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines]
 
 ODD_VALUES: tuple[Any, ...] = (
     *("Monday", "2026-13-01", "added", "", "  ", "x" * 101, "%", "'", "\x00", "ünï", "-1"),
@@ -20,7 +20,7 @@ ODD_VALUES: tuple[Any, ...] = (
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def world(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Status files of a few bills, and another bill of which only texts are here."""
     data = tmp_path_factory.mktemp("empty")
     write_world(data / "files", bills=8, votes=2)

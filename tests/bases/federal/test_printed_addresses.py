@@ -15,11 +15,11 @@ from tests.support.federal.base import Asked, load_files, serve_in_process, writ
 from tests.support.federal.world import register_document
 from tests.support.kit import invoke
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines]
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def world(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("addresses")
     write_world(data / "files", bills=40, votes=3)
     (data / "files" / "committees-current.yaml").write_text(

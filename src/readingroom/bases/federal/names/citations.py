@@ -304,7 +304,7 @@ def _owns_page(db: Database, page_id: FederalId) -> bool:
     if page_id.source != "committees":
         return page_id.id.endswith("-washington")
     committee_row = db.execute(
-        "SELECT 1 FROM committees WHERE id = ? AND parent_id IS NULL AND current", (page_id.id,)
+        "SELECT 1 FROM committees WHERE id = ? AND parent_id IS NULL AND current = 1", (page_id.id,)
     ).fetchone()
     return committee_row is not None
 

@@ -146,7 +146,7 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
             after_key,
             kind=link_kind.value,
         )
-        linked_source_name = _get_linked_source_name(dossier_subject, link_kind)
+        linked_source_name = _find_linked_source_name(dossier_subject, link_kind)
         if total_count or linked_source_name is None:
             return link_section
         return _add_note(
@@ -156,7 +156,7 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
     return read_section
 
 
-def _get_linked_source_name(
+def _find_linked_source_name(
     dossier_subject: DossierSubject, link_kind: LinkKind | SponsorKind
 ) -> str | None:
     if link_kind is LinkKind.LAW:
