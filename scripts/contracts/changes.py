@@ -21,6 +21,9 @@ they were; `/openapi.json` has their whole schemas."""
 DECIDED = {
     "cli / commands / keys / commands / add / parameters": "--operator makes a key whose holder "
     "may manage keys and jobs in a browser; the options that were there stay",
+    "mcp-josh / tools / fetch / inputSchema / properties / id / maxLength": "addresses and "
+    "citations that answers print are longer than 200 characters; what was taken still is",
+    "openapi / paths / /v1/fetch / get / parameters": "the same bound, and an optional `section`",
     "settings / ingest_seconds / default": "small files must not hold a reader for half an hour",
 }
 """What was changed on purpose, with the reason; everything else that was there stays."""

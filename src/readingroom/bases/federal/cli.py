@@ -457,5 +457,9 @@ def _split_source_and_files(path_arguments: tuple[str, ...]) -> tuple[Source | N
         if not Path(path_argument).exists()
     ]
     if missing_path_arguments:
-        raise LoadFailed(f"There is no file or folder {missing_path_arguments[0]}")
+        source_names_text = ", ".join(record_source.name for record_source in SOURCES)
+        raise LoadFailed(
+            f"There is no file or folder {missing_path_arguments[0]}. Before files, a source "
+            f"may be named: {source_names_text}"
+        )
     return only_source, [Path(path_argument) for path_argument in remaining_path_arguments]

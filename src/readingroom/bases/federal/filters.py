@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -15,9 +15,15 @@ from pydantic import (
 )
 
 from readingroom.bases.federal.schema.sources import Column, RecordTable
-from readingroom.bases.federal.schema.values import VALUE_TYPE_BY_FILTER, make_choice_type
+from readingroom.bases.federal.schema.values import (
+    SYNONYMS_BY_FILTER,
+    VALUE_TYPE_BY_FILTER,
+    make_choice_type,
+)
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.tool import Day, ShortText
+
+FiltersT = TypeVar("FiltersT", bound=BaseModel)
 
 
 def _refuse_bool(filter_value: Any) -> Any:
@@ -81,7 +87,7 @@ def _choose_filter_value_type(table_column: Column) -> Any:
     if table_column.sql_type != "TEXT":
         return _TYPE_BY_COLUMN_KIND[table_column.sql_type]
     if table_column.choices:
-        return make_choice_type(table_column.choices)
+        return make_choice_type(table_column.choices, SYNONYMS_BY_FILTER.get(table_column.name))
     return VALUE_TYPE_BY_FILTER.get(table_column.name, _TextOrNumber)
 
 
@@ -90,22 +96,39 @@ def parse_filters(record_table: RecordTable, filter_values: Mapping[str, Any] | 
 
     Raise InvalidArguments for those that the table does not have, or whose value does not fit.
     """
-    filters_class = make_filters_model(record_table)
+    parsed_filters = validate_filters(
+        make_filters_model(record_table), filter_values or {}, record_table.slug
+    )
+    return build_sql_filter(record_table, parsed_filters.model_dump(exclude_none=True))
+
+
+def validate_filters(
+    filters_class: type[FiltersT], filter_values: Mapping[str, Any], list_label: str
+) -> FiltersT:
+    """Return the filters of a list, checked; raise InvalidArguments, which names those it takes."""
     try:
-        parsed_filters = filters_class.model_validate(dict(filter_values or {}))
+        parsed_filters = filters_class.model_validate(dict(filter_values))
     except ValidationError as error:
-        valid_names_text = ", ".join(filters_class.model_fields)
+        valid_filters_text = f"{list_label} takes {', '.join(filters_class.model_fields)}"
         raise InvalidArguments(
             [
                 {
                     "field": f"filters.{field_problem['field']}",
-                    "message": f"{field_problem['message']} "
-                    f"({record_table.slug} takes {valid_names_text})",
+                    "message": f"{field_problem['message']} ({valid_filters_text})",
                 }
                 for field_problem in InvalidArguments.from_validation_error(error).errors
             ]
         ) from error
-    return build_sql_filter(record_table, parsed_filters.model_dump(exclude_none=True))
+    if isinstance(parsed_filters, SourceFilters):
+        check_period(parsed_filters.since, parsed_filters.until, "filters.until")
+    return parsed_filters
+
+
+def check_period(since_day: str | None, until_day: str | None, field_name: str) -> None:
+    """Raise InvalidArguments for a period that ends before it begins: nothing can be in it."""
+    if since_day and until_day and until_day < since_day:
+        problem_text = f"{until_day} is before `since`, {since_day}: no day is in this period"
+        raise InvalidArguments([{"field": field_name, "message": problem_text}])
 
 
 def build_sql_filter(record_table: RecordTable, filter_values: Mapping[str, Any]) -> SqlFilter:

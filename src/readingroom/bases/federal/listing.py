@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import parse_filters
+from readingroom.bases.federal.filters import parse_filters, validate_filters
 from readingroom.bases.federal.models import ChangesQuestion, ListRecords, RecordList, Search
 from readingroom.bases.federal.schema.ids import FederalId
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
@@ -30,6 +30,7 @@ _FILTER_NAME_BY_PART = {
     **dict.fromkeys(("members", "votes", "voted_alike"), "congress"),
 }
 """What belongs to a record and can be narrowed, each with its filter."""
+_MAX_CONGRESS, _MAX_LIMIT = 999, 200
 
 
 async def list_source_cards(
@@ -123,14 +124,12 @@ async def list_link_cards(
 
 
 async def list_change_cards(federal_service: Any, arguments: ListRecords) -> RecordList:
+    if arguments.id is not None or arguments.part is not None:
+        problem_text = "changes are of all records; leave `id` and `part` out"
+        raise InvalidArguments([{"field": "id", "message": problem_text}])
     filter_values = dict(arguments.filters or {})
-    since_day, source_name, change_kind = (
-        filter_values.pop(filter_name, None) for filter_name in ("since", "source", "kind")
-    )
-    _refuse_other_filters("changes", filter_values)
-    changes_question = ChangesQuestion.model_validate(
-        {"since": since_day, "source": source_name, "kind": change_kind}
-    )
+    _refuse_other_filters("changes", filter_values, *ChangesQuestion.model_fields)
+    changes_question = validate_filters(ChangesQuestion, filter_values, "changes")
     change_page = await federal_service.list_changes(
         changes_question.since,
         changes_question.source,
@@ -161,7 +160,11 @@ async def list_similar_records(
     similarity_query = f"{record_fields['title']} {summary_text}"[:600]
     search_answer = await federal_service.search(
         Search.model_validate(
-            {"query": similarity_query, "source": record_source.name, "limit": max_results + 1}
+            {
+                "query": similarity_query,
+                "source": record_source.name,
+                "limit": min(max_results + 1, _MAX_LIMIT),
+            }
         )
     )
     hits = [hit for hit in search_answer.results if hit.id != record_id][:max_results]
@@ -204,8 +207,9 @@ def _refuse_other_filters(
 def _parse_congress(written_congress: Any) -> int | None:
     if written_congress is None:
         return None
-    if isinstance(written_congress, int) and not isinstance(written_congress, bool):
-        return written_congress
+    is_number = isinstance(written_congress, int) and not isinstance(written_congress, bool)
+    if is_number and 1 <= written_congress <= _MAX_CONGRESS:
+        return int(written_congress)
     problem_text = f"{str(written_congress)[:50]!r} is no number of a Congress, such as 118"
     raise InvalidArguments([{"field": "filters.congress", "message": problem_text}])
 

@@ -24,6 +24,8 @@ ChangeKind = Literal["new", "changed", "withdrawn"]
 # --- questions ---
 
 Id = Annotated[str, Field(min_length=1, max_length=200)]
+Address = Annotated[str, Field(min_length=1, max_length=2_000)]
+"""An id, a citation or an address that an answer printed, with its filters and its cursor."""
 Limit = Annotated[int, Field(ge=1, le=200)]
 Offset = Annotated[int, Field(ge=0, le=2**31)]
 Congress = Annotated[int, Field(ge=1, le=999)]
@@ -86,7 +88,9 @@ class ListCommitteeMembers(ToolArguments):
 
 
 class Fetch(ToolArguments):
-    id: Id = Field(description="Any id that a search or another record gave, such as `hr:119:1`.")
+    id: Address = Field(
+        description="Any id that a search or another record gave, such as `hr:119:1`."
+    )
     offset: Offset = Field(0, description="`next_offset` of the last answer.")
     section: ShortText | None = None
 
@@ -278,6 +282,7 @@ class WitnessPage(Answer):
     has_more: bool
     hearing_id: str
     loaded_up_to: str | None = None
+    note: str | None = None
 
 
 class Resolved(Answer):

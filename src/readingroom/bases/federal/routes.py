@@ -14,10 +14,11 @@ from pydantic import (
     model_validator,
 )
 
-from readingroom.bases.federal.filters import SqlFilter, build_sql_filter, make_filters_model
+from readingroom.bases.federal.filters import SqlFilter, make_filters_model, parse_filters
 from readingroom.bases.federal.models import (
     DEFAULT_MATCH_LIMIT,
     ActionPage,
+    Address,
     BillText,
     ChangeKind,
     ChangePage,
@@ -133,10 +134,8 @@ class AggregateQuestion(BaseModel):
         return self.aggregate is not None or self.bucket_by_time is not None
 
     def make_sql_filter(self, record_table: RecordTable) -> SqlFilter:
-        filter_names = make_filters_model(record_table).model_fields.keys()
-        return build_sql_filter(
-            record_table, self.model_dump(include=set(filter_names), exclude_none=True)
-        )
+        filter_names = set(make_filters_model(record_table).model_fields)
+        return parse_filters(record_table, self.model_dump(include=filter_names, exclude_none=True))
 
     async def compute_numbers(
         self, federal_service: FederalService, record_table: RecordTable
@@ -295,7 +294,7 @@ def _add_search_route(router: APIRouter, federal_service: FederalService) -> Non
 def _add_fetch_route(router: APIRouter, federal_service: FederalService) -> None:
     @router.get("/fetch", tags=["search"], responses=_GONE_RESPONSE)
     async def fetch(
-        id: Annotated[str, Query(min_length=1, max_length=200)],
+        id: Address,
         offset: Offset = 0,
         section: Annotated[ShortText | None, Query()] = None,
     ) -> Fetched:

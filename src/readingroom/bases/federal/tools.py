@@ -38,7 +38,7 @@ from readingroom.bases.federal.query.aggregate_models import (
     Total,
 )
 from readingroom.bases.federal.query.aggregates import Aggregation, Budget
-from readingroom.bases.federal.query.cards import fit_items, shorten_records
+from readingroom.bases.federal.query.cards import fit_items, fit_series, shorten_records
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
     CommitteeDossier,
@@ -368,7 +368,7 @@ def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
 
     async def time_series(arguments: TimeSeries, tool_context: ToolContext) -> Series:
         record_table = get_record_table(arguments.resource)
-        return await federal_service.compute_time_series(
+        series = await federal_service.compute_time_series(
             Aggregation(
                 record_table,
                 parse_filters(record_table, arguments.filters),
@@ -379,6 +379,7 @@ def _make_aggregate_tools(federal_service: FederalService) -> tuple[Tool, ...]:
                 arguments.interval,
             )
         )
+        return series if "top" in arguments.model_fields_set else fit_series(series)
 
     def list_live_tables() -> tuple[RecordTable, ...]:
         return federal_service.store.query_now(store.list_stored_record_tables)

@@ -6,6 +6,7 @@ refused with the nearest values; it never becomes an answer of nothing.
 """
 
 import heapq
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -22,7 +23,7 @@ from readingroom.bases.federal.names.stored_values import (
 )
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.congress import get_congress_on
-from readingroom.bases.federal.schema.ids import parse_federal_id
+from readingroom.bases.federal.schema.ids import make_law_id, parse_federal_id
 from readingroom.bases.federal.schema.sources import (
     SOURCES_BY_NAME,
     RecordTable,
@@ -56,6 +57,7 @@ _FIRM_NAME_FILTERS = ("client", "registrant")
 # How many different values are compared with one that is not stored as it was written.
 _MAX_READ_VALUES = 50_000
 _MAX_NEAREST_VALUES = 6
+_LAW_NUMBER_PATTERN = re.compile(r"[1-9]\d{1,2}[-\u2013][1-9]\d{0,3}", re.ASCII)
 
 
 def resolve_filters(db: Database, table: RecordTable, sql_filter: SqlFilter) -> SqlFilter:
@@ -158,7 +160,10 @@ def _resolve_search_value(
         return filter_value
     facet_values = FacetValues(db, filter_name, source_names)
     if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER:
-        return _resolve_reference(db, facet_values, filter_name, filter_value, filters)
+        referenced_source = SOURCES_BY_NAME[SOURCE_NAME_BY_REFERENCE_FILTER[filter_name]]
+        return _resolve_reference(
+            db, facet_values, referenced_source, filter_name, filter_value, filters
+        )
     if filter_name == "agency":
         return _resolve_agency_values(db, facet_values, filter_value)
     if facet_values.has_value(filter_value) or not facet_values.list_values(1):
@@ -181,8 +186,17 @@ def _resolve_value(
         unchanged_value: Scalar = filter_value
         return unchanged_value
     value_lookup = choose_value_lookup(db, table, filter_name)
-    if filter_name in SOURCE_NAME_BY_REFERENCE_FILTER:
-        return _resolve_reference(db, value_lookup, filter_name, filter_value, filters)
+    # What a record belongs to is of its own kind: a committee, a topic.
+    referenced_source_name = (
+        table.name
+        if filter_name == "parent_id"
+        else SOURCE_NAME_BY_REFERENCE_FILTER.get(filter_name)
+    )
+    if referenced_source_name:
+        referenced_source = SOURCES_BY_NAME[referenced_source_name]
+        return _resolve_reference(
+            db, value_lookup, referenced_source, filter_name, filter_value, filters
+        )
     if equivalent_values := _find_equivalent_values(filter_name, filter_value):
         return equivalent_values
     if filter_name == "agency":
@@ -223,6 +237,7 @@ def _find_equivalent_values(filter_name: str, filter_value: str) -> tuple[str, .
 def _resolve_reference(
     db: Database,
     value_lookup: ValueLookup,
+    referenced_source: Source,
     filter_name: str,
     written_value: str,
     filters: Mapping[str, Any],
@@ -232,8 +247,9 @@ def _resolve_reference(
     Raise InvalidArguments for an id of another source, and for one that is neither loaded nor named
     by the records that are filtered.
     """
-    referenced_source = SOURCES_BY_NAME[SOURCE_NAME_BY_REFERENCE_FILTER[filter_name]]
     congress = filters.get("congress")
+    if referenced_source.name == "public_laws" and _LAW_NUMBER_PATTERN.fullmatch(written_value):
+        written_value = make_law_id(written_value)  # alone it would be a Register document
     try:
         parsed_id = parse_federal_id(written_value, congress if isinstance(congress, int) else None)
     except UnrecognizedId:
@@ -306,6 +322,7 @@ _EXAMPLE_ID_BY_SOURCE = {
     "legislators": people.EXAMPLE_PERSON_ID,
     "public_laws": "pl:117-103",
     "roll_call_votes": "house:118:1:37",
+    "topic_taxonomy": "topic:taxation",
 }
 
 

@@ -1,6 +1,6 @@
 """What an answer by filters cannot know: sources and numbers not loaded, fields not stated."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,10 @@ from readingroom.bases.federal.names.resolver import find_committee_ids
 from readingroom.bases.federal.names.scoring import EntityMatch
 from readingroom.bases.federal.names.stored_values import ColumnValues, choose_value_lookup
 from readingroom.bases.federal.query.votes import describe_missing_voters
+from readingroom.bases.federal.schema.loaded import (
+    describe_loaded_records,
+    describe_loaded_sources,
+)
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RecordTable, Source
 from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
 from readingroom.storage.database import Database
@@ -48,14 +52,21 @@ _UNSTATED_SQL_BY_FIELD = {
     ("bills", "sponsor"): "sponsor IS NULL",
     ("bills", "state"): "state IS NULL",
     ("legislators", "current"): "current IS NULL",
+    # Only the status file of a bill has all of these; it has actions too, and a text has none.
+    ("bills", "committee"): "action_count = 0",
+    ("bills", "cosponsor"): "action_count = 0",
+    ("bills", "topic"): "action_count = 0",
     ("saps", "position"): "position = 'unknown'",
 }
 
 
-def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) -> str | None:
+def describe_gaps(
+    db: Database, table: RecordTable, filters: Mapping[str, Any], *, is_empty: bool
+) -> str | None:
     """Return what is not loaded or not known that the filters ask for; None if nothing is missing.
 
     A Congress or a year of which nothing is loaded means something, so it is told and not refused.
+    With an answer of nothing (`is_empty`) it is told what is loaded at all.
     """
     any_row = db.execute(
         f"SELECT 1 FROM {table.name} WHERE {table.active_rows_condition} LIMIT 1"
@@ -63,16 +74,18 @@ def describe_gaps(db: Database, table: RecordTable, filters: Mapping[str, Any]) 
     if any_row is None:
         return f"No record of {table.name} is loaded here."
     vote_id = filters.get("vote_id") if table is MEMBER_VOTES else None
-    if isinstance(vote_id, str):
-        return _describe_missing_voters(db, vote_id)
-    return (
+    if isinstance(vote_id, str) and (missing_voters_note := _describe_missing_voters(db, vote_id)):
+        return missing_voters_note
+    found_gaps = [
         _describe_missing_number(db, table, filters)
         or _describe_absent_person(db, table, filters)
         or _describe_summed_presidents(db, table, filters)
-        or _describe_unstated_field(db, table, filters)
+        or " ".join(_describe_unstated_fields(db, table, filters))
         or _describe_undated_records(db, table, filters)
-        or _describe_complete_days(db, table)
-    )
+        or (None if is_empty else _describe_complete_days(db, table)),
+        describe_loaded_records(db, table.name) if is_empty else None,
+    ]
+    return " ".join(filter(None, found_gaps)) or None
 
 
 def describe_name_gaps(
@@ -142,11 +155,18 @@ def _describe_ambiguity(entity_matches: Sequence[EntityMatch]) -> str | None:
 
 def describe_search_gaps(
     db: Database, source_names: Sequence[str], allowed_values_by_field: Mapping[str, Sequence[str]]
-) -> str | None:
-    """Return by which filter of a search no record of its sources can pass; None if each lets some.
+) -> str:
+    """Return why a search found nothing: a filter that no record can pass, and what is loaded.
 
     Each field is given with the values of which a record must have one.
     """
+    filter_gap = _describe_impassable_filter(db, source_names, allowed_values_by_field)
+    return " ".join(filter(None, (filter_gap, describe_loaded_sources(db, source_names))))
+
+
+def _describe_impassable_filter(
+    db: Database, source_names: Sequence[str], allowed_values_by_field: Mapping[str, Sequence[str]]
+) -> str | None:
     source_placeholders_sql = ", ".join("?" * len(source_names))
     for field_name, allowed_values in allowed_values_by_field.items():
         passing_row = db.execute(
@@ -250,10 +270,10 @@ def _describe_summed_presidents(
     )
 
 
-def _describe_unstated_field(
+def _describe_unstated_fields(
     db: Database, table: RecordTable, filters: Mapping[str, Any]
-) -> str | None:
-    """Return of how many records that pass the other filters a filter's field is not known."""
+) -> Iterator[str]:
+    """Tell of how many records that pass the other filters a filter's field is not known."""
     for filter_name, filter_value in filters.items():
         unstated_sql = _UNSTATED_SQL_BY_FIELD.get((table.name, filter_name))
         if unstated_sql is None or filter_value == "unknown":
@@ -262,16 +282,17 @@ def _describe_unstated_field(
             other_name: filters[other_name] for other_name in filters if other_name != filter_name
         }
         sql_filter = build_sql_filter(table, other_filters)
+        own_filter = build_sql_filter(table, {filter_name: filter_value})
         (unstated_count,) = db.execute(
-            f"SELECT count(*) FROM {table.name} WHERE {sql_filter.sql} AND {unstated_sql}",
-            sql_filter.values,
+            f"""SELECT count(*) FROM {table.name} WHERE {sql_filter.sql} AND {unstated_sql}
+                AND NOT coalesce({own_filter.sql}, false)""",
+            (*sql_filter.values, *own_filter.values),
         ).fetchone()
         if unstated_count:
-            return (
+            yield (
                 f"Of {unstated_count:,} more {table.slug} that pass the other filters the "
                 f"{filter_name} is not known here."
             )
-    return None
 
 
 def _describe_undated_records(

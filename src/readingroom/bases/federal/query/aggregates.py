@@ -135,9 +135,9 @@ class Aggregator:
             raise self._make_stop_error(aggregation, query, meter) from error
 
     def _build_common_fields(
-        self, aggregation: Aggregation, query: AggregateQuery
+        self, aggregation: Aggregation, query: AggregateQuery, *, is_empty: bool
     ) -> dict[str, Any]:
-        """Return what every answer has besides its numbers."""
+        """Return what every answer has besides its numbers; `is_empty` if they are all 0."""
         # How members voted is not a source of its own: it is loaded with the roll calls.
         record_source = SOURCES_BY_NAME.get(
             aggregation.table.name, SOURCES_BY_NAME["roll_call_votes"]
@@ -146,7 +146,9 @@ class Aggregator:
             "resource": aggregation.table.slug,
             "unit": query.measure.unit if query.measure else None,
             "filters_read": self._filters_read,
-            "note": gaps.describe_gaps(self._db, aggregation.table, aggregation.sql_filter.filters),
+            "note": gaps.describe_gaps(
+                self._db, aggregation.table, aggregation.sql_filter.filters, is_empty=is_empty
+            ),
             "loaded_up_to": store.read_progress(self._db, record_source).loaded_up_to,
             "query_cost": QueryCost(
                 rows=query.row_count,
@@ -260,7 +262,8 @@ class Aggregator:
             query.sql_values,
         ).fetchone()
         return Total(
-            value=query.to_number(total_value), **self._build_common_fields(aggregation, query)
+            value=query.to_number(total_value),
+            **self._build_common_fields(aggregation, query, is_empty=not total_value),
         )
 
     def _compute_buckets(self, aggregation: Aggregation, query: AggregateQuery) -> Buckets:
@@ -289,7 +292,7 @@ class Aggregator:
             ],
             total_buckets=group_count,
             truncated=group_count > len(group_rows),
-            **self._build_common_fields(aggregation, query),
+            **self._build_common_fields(aggregation, query, is_empty=not group_rows),
         )
 
     # --- time ---
@@ -333,6 +336,7 @@ class Aggregator:
             for bucket_start in interval_starts
             for group_key in group_keys
         ]
+        any_value = undated_total or any(bucket.value for bucket in buckets)
         return Series(
             interval=aggregation.interval,
             buckets=buckets,
@@ -341,7 +345,7 @@ class Aggregator:
             else len(interval_starts),
             truncated=bool(aggregation.group_by) and len(values_by_group) > len(group_keys),
             undated=query.to_number(undated_total),
-            **self._build_common_fields(aggregation, query),
+            **self._build_common_fields(aggregation, query, is_empty=not any_value),
         )
 
     def _read_values_by_group(

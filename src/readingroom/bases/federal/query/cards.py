@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 from pydantic_core import to_json
 
+from readingroom.bases.federal.query.aggregate_models import Series
+
 ItemT = TypeVar("ItemT")
 
 MAX_ANSWER_BYTES = 14_400
@@ -150,6 +152,42 @@ def fit_items(answer_items: Sequence[ItemT], max_bytes: int = MAX_ANSWER_BYTES) 
         if total_bytes > max_bytes and item_index:
             return answer_items[:item_index]
     return answer_items
+
+
+def fit_series(series: Series) -> Series:
+    """Return a series that fits into an answer; `note` says what was left out of one that did not.
+
+    First go the zeros before a group's first number and after its last, then the last intervals.
+    """
+    if _count_json_bytes(series.buckets) <= MAX_ANSWER_BYTES:
+        return series
+    starts_by_group: dict[Any, list[str]] = {}
+    for time_bucket in series.buckets:
+        if time_bucket.value:
+            starts_by_group.setdefault(time_bucket.group, []).append(time_bucket.start)
+    kept_buckets = [
+        time_bucket
+        for time_bucket in series.buckets
+        if (group_starts := starts_by_group.get(time_bucket.group))
+        and min(group_starts) <= time_bucket.start <= max(group_starts)
+    ]
+    fitting_buckets = fit_items(kept_buckets)
+    note_texts = [series.note] if series.note else []
+    if len(kept_buckets) < len(series.buckets):
+        note_texts.append("What is before a first number or after a last one is 0 and left out.")
+    if len(fitting_buckets) < len(kept_buckets):
+        # An interval is shown with all of its groups, or on the next page.
+        next_start = kept_buckets[len(fitting_buckets)].start
+        fitting_buckets = [
+            time_bucket for time_bucket in fitting_buckets if time_bucket.start < next_start
+        ] or fitting_buckets
+        note_texts.append(
+            f"Shown is what fits, up to {fitting_buckets[-1].end}, where {next_start} follows: "
+            "narrow it with `since` and `until`, or say `top` to have all."
+        )
+    return series.model_copy(
+        update={"buckets": list(fitting_buckets), "note": " ".join(note_texts) or None}
+    )
 
 
 def _count_json_bytes(list_item: Any) -> int:

@@ -10,6 +10,7 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import build_sql_filter
+from readingroom.bases.federal.names.gaps import describe_gaps
 from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.cards import make_card
 from readingroom.bases.federal.query.dossier_models import Section, SectionError
@@ -27,7 +28,8 @@ from readingroom.bases.federal.query.lists import (
     describe_stub,
 )
 from readingroom.bases.federal.query.votes import summarize_member_votes
-from readingroom.bases.federal.schema.congress import get_first_day_of_congress
+from readingroom.bases.federal.schema.congress import overlaps_congress
+from readingroom.bases.federal.schema.loaded import describe_loaded_records
 from readingroom.bases.federal.schema.records import LinkKind, SponsorKind
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
@@ -145,26 +147,22 @@ def make_link_reader(link_kind: LinkKind | SponsorKind) -> SectionReader:
             after_key,
             kind=link_kind.value,
         )
-        return _add_missing_source_note(
-            dossier_subject.db, link_section, _SOURCE_NAME_BY_LINK_KIND.get(link_kind)
+        linked_source_name = _find_linked_source_name(dossier_subject, link_kind)
+        if total_count or linked_source_name is None:
+            return link_section
+        return _add_note(
+            link_section, describe_loaded_records(dossier_subject.db, linked_source_name)
         )
 
     return read_section
 
 
-def _add_missing_source_note(
-    db: Database, dossier_section: Section, source_name: str | None
-) -> Section:
-    """Tell a section that is empty because nothing of its source is loaded."""
-    if (
-        dossier_section.total
-        or source_name is None
-        or store.read_progress(db, SOURCES_BY_NAME[source_name]).records
-    ):
-        return dossier_section
-    return dossier_section.model_copy(
-        update={"note": f"No record of {source_name} is loaded here."}
-    )
+def _find_linked_source_name(
+    dossier_subject: DossierSubject, link_kind: LinkKind | SponsorKind
+) -> str | None:
+    if link_kind is LinkKind.LAW:
+        return "public_laws" if dossier_subject.source.name == "bills" else "bills"
+    return _SOURCE_NAME_BY_LINK_KIND.get(link_kind)
 
 
 def _read_linked_records(
@@ -221,7 +219,11 @@ def make_list_reader(
             record_page.after_key,
             **filter_values,
         )
-        return _add_missing_source_note(dossier_subject.db, list_section, record_source.name)
+        found_gaps = describe_gaps(
+            *(dossier_subject.db, record_source.record_table, filter_values),
+            is_empty=not total_count,
+        )
+        return _add_note(list_section, found_gaps)
 
     return read_section
 
@@ -235,7 +237,7 @@ def make_field_reader(field_name: str, *, is_limited_to_congress: bool = False) 
             field_items = [
                 field_item
                 for field_item in field_items
-                if _overlaps_congress(field_item, dossier_subject.congress)
+                if overlaps_congress(field_item, dossier_subject.congress)
             ]
         # The record lists them from the first to the last.
         is_truncated = len(field_items) > MAX_SECTION_ITEMS
@@ -248,15 +250,6 @@ def make_field_reader(field_name: str, *, is_limited_to_congress: bool = False) 
         )
 
     return read_section
-
-
-def _overlaps_congress(period_fields: Mapping[str, Any], congress: int) -> bool:
-    """Return whether a period has a day in common with a Congress."""
-    first_day_text = get_first_day_of_congress(congress).isoformat()
-    next_first_day = get_first_day_of_congress(congress + 1).isoformat()
-    # ISO dates compare as text; whoever still serves has no end.
-    period_start, period_end = period_fields.get("start") or "", period_fields.get("end") or "9999"
-    return bool(period_start < next_first_day and period_end > first_day_text)
 
 
 # --- sections of a single dossier ---
@@ -317,7 +310,8 @@ def read_bill_counts(dossier_subject: DossierSubject) -> Section:
         }
         for count_row in count_rows
     ]
-    return Section(items=count_items, total=len(count_items), truncated=False)
+    note_text = None if count_items else describe_loaded_records(dossier_subject.db, "bills")
+    return Section(items=count_items, total=len(count_items), truncated=False, note=note_text)
 
 
 def read_committee_seats(dossier_subject: DossierSubject) -> Section:
@@ -387,7 +381,9 @@ def summarize_votes(dossier_subject: DossierSubject) -> Section:
         dossier_subject.db, dossier_subject.id, dossier_subject.congress
     )
     voting_section = Section(items=summary_items, total=len(summary_items), truncated=False)
-    missing_votes_note = describe_missing_votes(len(summary_items), dossier_subject.congress)
+    missing_votes_note = describe_missing_votes(
+        dossier_subject.db, len(summary_items), dossier_subject.congress
+    )
     return _add_note(
         voting_section, missing_votes_note or "Counted over the votes that are loaded here."
     )

@@ -30,6 +30,7 @@ from readingroom.bases.federal.names.gaps import describe_gaps
 from readingroom.bases.federal.query import changes, cursors, links
 from readingroom.bases.federal.query.texts import read_record_json
 from readingroom.bases.federal.schema.congress import format_ordinal
+from readingroom.bases.federal.schema.loaded import describe_loaded_records
 from readingroom.bases.federal.schema.records import LinkKind, Membership, MemberVote
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
 from readingroom.bases.federal.schema.tables import PARENT_COLUMN_BY_CHILD_TABLE
@@ -72,7 +73,9 @@ def list_records(
         source=record_source.name,
         filters_read=find_reinterpreted_values(sql_filter.filters, resolved_filter.filters),
         loaded_up_to=store.read_progress(db, record_source).loaded_up_to,
-        note=describe_gaps(db, record_source.record_table, resolved_filter.filters),
+        note=describe_gaps(
+            db, record_source.record_table, resolved_filter.filters, is_empty=not record_page.rows
+        ),
         **build_next_page_fields(
             cursors.build_list_name(record_source.name, sql_filter.filters), record_page.after_key
         ),
@@ -98,6 +101,11 @@ def list_children(
     }
     if source_name == "bills":
         page_fields["note"] = describe_missing_status(parent_record)
+    elif not total_count:
+        page_fields["note"] = (
+            f"No list of witnesses of {record_id} is loaded here. "
+            f"{describe_loaded_records(db, source_name)}"
+        )
     return page_class.model_validate(page_fields)
 
 
@@ -128,12 +136,15 @@ def describe_stub(record_fields: Mapping[str, Any]) -> str | None:
     return "Only other records name this person here: terms, posts and who sits now are not known."
 
 
-def describe_missing_votes(vote_count: int, congress: int | None) -> str | None:
-    """Return that no vote of a member is loaded; None where one is."""
+def describe_missing_votes(db: Database, vote_count: int, congress: int | None) -> str | None:
+    """Return that no vote of a member is loaded, and which are; None where one is."""
     if vote_count:
         return None
     congress_phrase = f" of the {format_ordinal(congress)} Congress" if congress else ""
-    return f"No roll call{congress_phrase} with this member's vote is loaded here."
+    return (
+        f"No roll call{congress_phrase} with this member's vote is loaded here. "
+        f"{describe_loaded_records(db, 'roll_call_votes')}"
+    )
 
 
 def get_record_or_hint_links(db: Database, record_source: Source, record_id: str) -> dict[str, Any]:
@@ -218,7 +229,7 @@ def list_member_votes(
         ],
         total=total_count,
         loaded_up_to=store.read_progress(db, SOURCES_BY_NAME["roll_call_votes"]).loaded_up_to,
-        note=describe_missing_votes(total_count, congress),
+        note=describe_missing_votes(db, total_count, congress),
         **build_next_page_fields(
             cursors.build_list_name(f"member_votes:{record_id}", {"congress": congress}),
             vote_page.after_key,

@@ -8,7 +8,11 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from pydantic_core import from_json
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import SourceFilters, parse_filters
+from readingroom.bases.federal.filters import (
+    SourceFilters,
+    parse_filters,
+    validate_filters,
+)
 from readingroom.bases.federal.models import ListRecords, RecordList
 from readingroom.bases.federal.names.filter_values import find_reinterpreted_values, resolve_filters
 from readingroom.bases.federal.query import cursors
@@ -39,6 +43,7 @@ PART_NAMES_BY_SOURCE: Mapping[str, tuple[str, ...]] = {
     "hearings": ("witnesses", "links"),
 }
 _DEFAULT_PART_NAMES = ("links", "similar")
+_NO_LINK_NOTE = "No record that is loaded here says so; of what is not, nothing is known."
 _VOTER_FIELDS = ("bioguide_id", "name", "party", "state", "position")
 
 
@@ -126,6 +131,7 @@ def list_link_cards(
         part="links",
         total=total_count,
         loaded_up_to=record_fields["loaded_up_to"],
+        note=None if total_count else _NO_LINK_NOTE,
     )
 
 
@@ -166,7 +172,7 @@ def list_committee_actions(
     The filters `since` and `until` are about the day of each action.
     """
     committee_fields = store.read_record(db, SOURCES_BY_NAME["committees"], committee_id)
-    period_filters = validate_model(SourceFilters, filter_values)
+    period_filters = validate_filters(SourceFilters, filter_values, "actions")
     list_name = cursors.build_list_name(
         f"committee_actions:{committee_id}",
         {"since": period_filters.since, "until": period_filters.until},
@@ -315,8 +321,9 @@ def parse_list_address(list_address: str) -> ListRecords | None:
     if page_size and page_size.isdecimal() and 1 <= int(page_size) <= 200:
         list_arguments["limit"] = int(page_size)
     if path_segments == [CHANGES_LIST_NAME]:
-        return ListRecords.model_validate(
-            {"source": CHANGES_LIST_NAME, "filters": query_params or None, **list_arguments}
+        return validate_model(
+            ListRecords,
+            {"source": CHANGES_LIST_NAME, "filters": query_params or None, **list_arguments},
         )
     try:
         record_source = get_source(path_segments[0])
@@ -328,10 +335,10 @@ def parse_list_address(list_address: str) -> ListRecords | None:
     }
     list_arguments |= {"source": record_source.name, "filters": filter_values or None}
     if len(path_segments) == 1:
-        return ListRecords.model_validate(list_arguments)
+        return validate_model(ListRecords, list_arguments)
     if len(path_segments) == 3 and path_segments[2] in _ADDRESSABLE_PART_NAMES:
-        return ListRecords.model_validate(
-            list_arguments | {"id": path_segments[1], "part": path_segments[2]}
+        return validate_model(
+            ListRecords, list_arguments | {"id": path_segments[1], "part": path_segments[2]}
         )
     return None
 

@@ -17,6 +17,13 @@ _MIXED_CASE_HEADING_PATTERN = re.compile(
     r"^[ \t]*(?:Section|Sec\.)\s+(\d+[A-Z]?(?:[-\u2013]\d+)?)\.[ \t]*(.*)$", re.MULTILINE
 )
 _LEADING_SECTION_WORD_PATTERN = re.compile(r"^\s*(?:section|sec\.?|\u00a7+)\s*", re.I)
+_PARAGRAPHS_PATTERN = re.compile(r"(?:\s?\([A-Za-z\d]{1,5}\))+$")
+_TITLE_NAME_PATTERN = re.compile(r"\s*title\s+([IVXLC]+|\d{1,3})\.?\s*", re.I)
+_TITLE_HEADING_PATTERN = re.compile(
+    r"^[ \t]*(?:TITLE|Title)\s+([IVXLC]+|\d{1,3})(?=[ \t]*(?:$|[\u2014\u2013:.-]))"
+    r"[ \t]*[\u2014\u2013:.-]*[ \t]*(.*)$",
+    re.MULTILINE,
+)
 _MAX_HEADING_CHARS, _MAX_LISTED_SECTIONS = 120, 40
 _MAX_CONTENTS_LINE_CHARS = 200
 """Characters of a line in a table of contents, with the heading of a title that may follow it."""
@@ -142,10 +149,12 @@ def _fold_heading(heading_match: re.Match[str]) -> tuple[str, str]:
 
 
 def get_section(body_text: str, requested_section: str) -> TextSection:
-    """Return a section by its number, as `501`, `Sec. 501` or `301#2`.
+    """Return a section by its number, as `501`, `Sec. 501(a)`, `301#2` or `title II`.
 
     Raise InvalidArguments, which lists the sections there are.
     """
+    if title_match := _TITLE_NAME_PATTERN.fullmatch(requested_section):
+        return _get_title(body_text, title_match[1])
     text_sections = list_sections(body_text)
     section_label = (
         _LEADING_SECTION_WORD_PATTERN.sub("", requested_section)
@@ -153,6 +162,8 @@ def get_section(body_text: str, requested_section: str) -> TextSection:
         .rstrip(".")
         .replace("\u2013", "-")
     )
+    # A paragraph, as in 101(a), is read with its section.
+    section_label = _PARAGRAPHS_PATTERN.sub("", section_label)
     for text_section in text_sections:
         if text_section.label.lower() == section_label.lower():
             return text_section
@@ -167,6 +178,39 @@ def get_section(body_text: str, requested_section: str) -> TextSection:
         f"there are {section_labels_text or 'none'}{total_hint}"
     )
     raise InvalidArguments([{"field": "section", "message": problem_text}])
+
+
+def _get_title(body_text: str, title_number: str) -> TextSection:
+    """Return a title with all of its sections; raise InvalidArguments, which lists those there are.
+
+    A table of contents names each title first, and the text itself last.
+    """
+    heading_matches = list(_TITLE_HEADING_PATTERN.finditer(body_text))
+    last_match_by_number = {
+        heading_match[1].upper(): heading_match for heading_match in heading_matches
+    }
+    title_match = last_match_by_number.get(title_number.upper())
+    if title_match is None:
+        problem_text = (
+            f"there is no title {title_number[:20]!r}; "
+            f"there are {', '.join(last_match_by_number) or 'none'}"
+        )
+        raise InvalidArguments([{"field": "section", "message": problem_text}])
+    end_offset = min(
+        (
+            heading_match.start()
+            for heading_match in last_match_by_number.values()
+            if heading_match.start() > title_match.start()
+        ),
+        default=len(body_text),
+    )
+    return TextSection(
+        f"title {title_match[1]}",
+        title_match[2].strip()[:_MAX_HEADING_CHARS],
+        title_match.start(),
+        end_offset,
+        end_offset,
+    )
 
 
 def format_outline(body_text: str) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.models import BillText, RecordList
@@ -17,8 +17,8 @@ from readingroom.bases.federal.query.sections import (
 from readingroom.bases.federal.query.votes import describe_roll_call, read_party_tallies
 from readingroom.bases.federal.schema.ids import FederalId
 from readingroom.bases.federal.schema.sources import SOURCES_BY_NAME, Source
-from readingroom.core.errors import RecordNotFound
-from readingroom.protocol.search import MAX_TEXT_CHARS, Citation, Fetched
+from readingroom.core.errors import InvalidArguments, RecordNotFound
+from readingroom.protocol.search import Citation, Fetched
 from readingroom.storage.database import Database
 
 _METADATA_FIELDS = (
@@ -31,6 +31,10 @@ _METADATA_FIELDS = (
 )
 
 
+_MAX_PIECE_CHARS, _MIN_PIECE_CHARS = 12_000, 2_000
+"""Characters of a text in one answer: with the record beside it, what a reader can take in."""
+
+
 def read_record_json(db: Database, record_source: Source, record_id: str) -> str:
     """Return a record as JSON; of the Federal Register, also one of the President's documents.
 
@@ -39,6 +43,8 @@ def read_record_json(db: Database, record_source: Source, record_id: str) -> str
     try:
         return store.read_record_json(db, record_source, record_id)
     except RecordNotFound as missing:
+        if record_source.name == "committee_reports":
+            raise _name_loaded_parts(db, record_id, missing) from missing
         # A document number alone does not say that the document is the President's.
         if record_source.name != "federal_register":
             raise
@@ -48,6 +54,30 @@ def read_record_json(db: Database, record_source: Source, record_id: str) -> str
             )
         except RecordNotFound:
             raise missing from None  # name the id that was requested
+
+
+def _name_loaded_parts(db: Database, report_id: str, missing: RecordNotFound) -> RecordNotFound:
+    """Return an error that names the parts of a report that are loaded, if any are."""
+    part_rows = db.execute(
+        """SELECT id FROM committee_reports WHERE id >= ? AND id < ? AND status = 'active'
+           ORDER BY id LIMIT 20""",
+        (f"{report_id}-", f"{report_id}."),
+    )
+    part_ids = [part_row["id"] for part_row in part_rows]
+    if not part_ids:
+        return missing
+    return RecordNotFound(
+        f"{missing.message}, but parts of it are: {', '.join(part_ids)}",
+        source="committee_reports",
+        candidates=part_ids,
+    )
+
+
+def check_offset(text_offset: int, total_chars: int) -> None:
+    """Raise InvalidArguments for an offset behind the end of a text."""
+    if text_offset and text_offset >= total_chars:
+        problem_text = f"{text_offset} is behind the end: this text has {total_chars} characters"
+        raise InvalidArguments([{"field": "offset", "message": problem_text}])
 
 
 def get_versioned_record_id(db: Database, parsed_id: FederalId) -> FederalId:
@@ -102,7 +132,8 @@ def read_bill_text(
         body_text = _compare_texts(older_stored_text.body, body_text, section_label)
     elif section_label:
         body_text = get_section_text(body_text, section_label)
-    end_offset = text_offset + MAX_TEXT_CHARS
+    check_offset(text_offset, len(body_text))
+    end_offset = text_offset + _MAX_PIECE_CHARS
     next_offset = end_offset if end_offset < len(body_text) else None
     query_params = {
         "version": stored_text.part,
@@ -192,8 +223,9 @@ def fetch_record(
     whole_text = stored_text.body if stored_text else _describe_record(db, record_fields)
     if section_label:
         whole_text = get_section_text(whole_text, section_label)
+    check_offset(text_offset, len(whole_text))
     link_count_by_kind = count_links_and_sponsors(db, record_id)
-    end_offset = text_offset + MAX_TEXT_CHARS
+    end_offset = text_offset + _choose_piece_length(record_fields, text_offset)
     next_offset = end_offset if end_offset < len(whole_text) else None
     return Fetched(
         id=record_id,
@@ -216,6 +248,13 @@ def fetch_record(
         if link_count_by_kind
         else None,
     )
+
+
+def _choose_piece_length(record_fields: dict[str, Any], text_offset: int) -> int:
+    """Return how much text one answer has: beside a long record less, when it is read first."""
+    if text_offset:
+        return _MAX_PIECE_CHARS
+    return max(_MIN_PIECE_CHARS, _MAX_PIECE_CHARS - len(to_json(record_fields)) // 2)
 
 
 def _build_fetch_url(record_id: str, section_label: str | None, text_offset: int) -> str:
@@ -262,7 +301,7 @@ def make_fetched_list(list_path: str, record_list: RecordList, more_url: str | N
         " | ".join(f"{field_name}: {field_value}" for field_name, field_value in result_row.items())
         for result_row in record_list.results
     ]
-    list_text = "\n".join(result_lines) or "Nothing here."
+    list_text = "\n".join(result_lines) or f"Nothing here. {record_list.note or ''}".rstrip()
     list_title = (
         f"{record_list.part or record_list.source} of {record_list.id}"
         if record_list.id

@@ -13,6 +13,7 @@ _GOVINFO_URL_REGEX = (
 _ORDINAL_REGEX = r"(\d{1,3})(?:st|nd|rd|th)"
 _BILL_PAGE_REGEX = r"((?:house|senate)-(?:bill|(?:joint-|concurrent-)?resolution))"
 _FR_NUMBER_REGEX = r"([A-Z]?\d{1,4}(?:-\d{4})?-\d{1,6})"
+_VOTE_WORD_REGEX = r"(?:roll ?call(?: vote)?|vote) (?:No\.? )?"
 _UUID_REGEX = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 
 
@@ -123,13 +124,18 @@ _URL_RULES: tuple[tuple[str, str | _UrlRewriter], ...] = (
     (rf"{_URL_START_REGEX}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _make_house_vote_id),
     (rf"{_URL_START_REGEX}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _make_house_vote_id),
     (
-        rf"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+), {_ORDINAL_REGEX} Congress, "
+        rf"(House|Senate) {_VOTE_WORD_REGEX}(\d+), {_ORDINAL_REGEX} Congress, "
         r"([123])(?:st|nd|rd) session(?: \([\d-]+\))?",
         r"\1:\3:\4:\2",
     ),
     (
-        r"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+)(?:,| in| of) (\d{4})",
+        rf"(House|Senate) {_VOTE_WORD_REGEX}(\d+)(?:(?:,| in| of) (?=\d)| \()(\d{{4}})\)?",
         _make_vote_id_of_year,
+    ),
+    (
+        r"(?:\xa7+|sec(?:tion|\.)?)\s?(\d{1,4}\.[\w-]{1,60})(?:\s?\([a-z\d]{1,4}\))* of title "
+        r"([1-9]\d?)(?:,? (?:of the )?(?:C\.?F\.?R\.?|Code of Federal Regulations))?",
+        r"cfr:\2:\1",
     ),
     (rf"{_URL_START_REGEX}cbo\.gov/publication/(\d+)", r"cbo:\1"),
     (rf"{_URL_START_REGEX}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID_REGEX}", r"lda:\1"),

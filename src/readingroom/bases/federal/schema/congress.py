@@ -1,6 +1,8 @@
 """Congresses and their bills: when each sat, how bills are cited, where their pages are."""
 
+from collections.abc import Mapping
 from datetime import date
+from typing import Any
 
 GPO_PUBLISHER = "U.S. Government Publishing Office"
 LABEL_BY_BILL_TYPE = {
@@ -53,3 +55,12 @@ def format_bill_number(congress: int, bill_type: str, bill_number: int) -> str:
 def build_bill_page_url(congress: int, bill_type: str, bill_number: int) -> str:
     """Return the URL of a bill's page at Congress.gov."""
     return f"https://www.congress.gov/bill/{format_ordinal(congress)}-congress/{_PAGE_NAME_BY_BILL_TYPE[bill_type]}/{bill_number}"
+
+
+def overlaps_congress(period_fields: Mapping[str, Any], congress: int) -> bool:
+    """Return whether a period has a day in common with a Congress."""
+    first_day_text = get_first_day_of_congress(congress).isoformat()
+    next_first_day = get_first_day_of_congress(congress + 1).isoformat()
+    # ISO dates compare as text; whoever still serves has no end.
+    period_start, period_end = period_fields.get("start") or "", period_fields.get("end") or "9999"
+    return bool(period_start < next_first_day and period_end > first_day_text)

@@ -54,7 +54,7 @@ def make_law_id(law_number: str, is_private: bool = False) -> str:
 
 def make_committee_id(committee_code: str) -> str:
     """`hsag00` and `HSAG` are the committee, `hsag15` and `HSAG-15` a subcommittee of it."""
-    committee_code = committee_code.strip().upper().replace("-", "")
+    committee_code = re.sub(r"[\s-]", "", committee_code.upper())
     return committee_code[:4] if committee_code[4:] == "00" else committee_code
 
 
@@ -223,6 +223,14 @@ def parse_bill_number(written_number: str) -> tuple[str, int] | None:
     return (_parse_bill_type(bill_match[1]), int(bill_match[2])) if bill_match else None
 
 
+def parse_amendment_number(written_number: str) -> tuple[str, int] | None:
+    """Return type and number of an amendment named without its Congress (`SA 4999`), or None."""
+    amendment_match = _BARE_AMENDMENT_PATTERN.fullmatch(fold_dashes(written_number).strip())
+    return (
+        (f"{amendment_match[1].lower()}amdt", int(amendment_match[2])) if amendment_match else None
+    )
+
+
 def _parse_bill_type(written_type: str) -> str:
     """`H.J.Res.`, `House Joint Resolution` and the `house-joint-resolution` of a URL are hjres."""
     type_letters = re.sub(r"[^a-z]", "", written_type.lower())
@@ -256,7 +264,14 @@ _BARE_BILL_PATTERN = re.compile(
     rf"{_PRINTED_BILL_TYPE_REGEX}\s*{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}", re.ASCII | re.I
 )
 _ORDINAL_CONGRESS_REGEX = rf"{_CONGRESS_REGEX}(?:st|nd|rd|th)?(?:\s+Cong(?:ress|\.)?)?"
-_OF_CONGRESS_REGEX = rf"[\s,-]+\(?(?:of\s+)?(?:the\s+)?{_ORDINAL_CONGRESS_REGEX}\)?"
+_OF_CONGRESS_REGEX = (
+    rf"[\s,-]+\(?(?:of\s+)?(?:the\s+)?{_ORDINAL_CONGRESS_REGEX}\)?(?:\s*\((?:18|19|20)\d\d\))?"
+)
+_PRINTED_AMENDMENT_REGEX = (
+    r"(S|H)(?:\.?\s?A(?:mdt|mendment)\.?|A|enate Amendment|ouse Amendment)\s?"
+    rf"{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}"
+)
+_BARE_AMENDMENT_PATTERN = re.compile(_PRINTED_AMENDMENT_REGEX, re.ASCII | re.I)
 _GRANULE_ID_PATTERN = re.compile(
     r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I
 )
@@ -290,7 +305,7 @@ _ID_FORMS = (
     _make_id_form(
         "bills",
         "",
-        f"bill:{_CONGRESS_REGEX}-{_BILL_TYPE_REGEX}-{_NUMBER_REGEX}",
+        f"(?:bill:)?{_CONGRESS_REGEX}-{_BILL_TYPE_REGEX}-{_NUMBER_REGEX}",
         lambda id_match: make_bill_id(id_match[1], id_match[2], id_match[3]),
     ),
     _make_id_form(
@@ -326,7 +341,7 @@ _ID_FORMS = (
     _make_id_form(
         "public_laws",
         "pvtl: (pvtl:112-1)",
-        rf"(?:pvtl:|Priv(?:ate|\.)?\s?L(?:aw|\.)?\s?){_NUMBER_SIGN_REGEX}{_CONGRESS_REGEX}[-:]{_NUMBER_REGEX}",
+        rf"(?:pvtl:|(?:Priv(?:ate|\.)?|Pvt\.?)\s?L(?:aw|\.)?\s?){_NUMBER_SIGN_REGEX}{_CONGRESS_REGEX}[-:]{_NUMBER_REGEX}",
         lambda id_match: make_law_id(f"{id_match[1]}-{id_match[2]}", is_private=True),
     ),
     _make_id_form(
@@ -350,7 +365,7 @@ _ID_FORMS = (
     _make_id_form(
         "committees",
         "a committee code (HSAG, HSAG15)",
-        r"(?:committee:)?([HSJ][A-Z]{3}(?:-?\d{2})?)",
+        r"(?:committee:)?([HSJ][A-Z]{3}(?:-?\d{2})?|(?![HS]R(?:ES|PT))[HSJ][A-Z]{3}\s\d{2})",
         lambda id_match: make_committee_id(id_match[1]),
     ),
     _make_id_form(
@@ -362,9 +377,7 @@ _ID_FORMS = (
     _make_id_form(
         "amendments",
         "",
-        r"(S|H)(?:\.?\s?A(?:mdt|mendment)\.?|A|enate Amendment|ouse Amendment)\s?"
-        rf"{_NUMBER_SIGN_REGEX}{_NUMBER_REGEX}"
-        rf"(?:\s+to\s+[\w. ]+?)?{_OF_CONGRESS_REGEX}",
+        rf"{_PRINTED_AMENDMENT_REGEX}(?:\s+to\s+[\w. ]+?)?{_OF_CONGRESS_REGEX}",
         lambda id_match: make_amendment_id(id_match[3], f"{id_match[1]}amdt", id_match[2]),
     ),
     _make_id_form(
@@ -400,7 +413,7 @@ _ID_FORMS = (
     _make_id_form(
         "cbo_cost_estimates",
         "cbo: (cbo:62589)",
-        rf"cbo:{_NUMBER_REGEX}",
+        rf"(?:cbo:|CBO\s(?:publication\s)?{_NUMBER_SIGN_REGEX}){_NUMBER_REGEX}",
         lambda id_match: f"cbo:{id_match[1]}",
     ),
     _make_id_form(

@@ -617,7 +617,9 @@ def get_source(source_name: str) -> Source:
 def _describe_unknown_source(source_name: str) -> str:
     problem_text = f"There is no source {source_name[:100]!r}"
     uncovered_kind = find_uncovered_kind(source_name)
-    return f"{problem_text}. {uncovered_kind.notice}" if uncovered_kind else problem_text
+    if uncovered_kind:
+        return f"{problem_text}. {uncovered_kind.notice}"
+    return f"{problem_text}; there are {', '.join(list_source_names(SOURCES))}"
 
 
 def is_source_name(written_name: str) -> bool:

@@ -1,7 +1,7 @@
 """Types of filter values: each accepts the usual spellings and yields the stored one."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -88,9 +88,21 @@ def _fold_value(written_value: str) -> str:
     return re.sub(r"[\W_]", "", written_value).lower()
 
 
-def make_choice_type(allowed_choices: Sequence[str]) -> Any:
+SYNONYMS_BY_FILTER: Mapping[str, Mapping[str, str]] = {
+    "standard_position": {
+        **dict.fromkeys(("aye", "yes", "for"), "yea"),
+        **dict.fromkeys(("no", "against"), "nay"),
+        **dict.fromkeys(("absent", "missed"), "not_voting"),
+    }
+}
+"""By filter, other words for its choices."""
+
+
+def make_choice_type(
+    allowed_choices: Sequence[str], choice_by_synonym: Mapping[str, str] | None = None
+) -> Any:
     """Return the type of one of these, whatever its case and punctuation: `H.R.` is hr."""
-    choice_by_folded_choice = {
+    choice_by_folded_choice = dict(choice_by_synonym or {}) | {
         _fold_value(allowed_choice): allowed_choice for allowed_choice in allowed_choices
     }
 
