@@ -1,18 +1,21 @@
 """Answers to searches: hits as many as can be read, and what was not looked through."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from readingroom.bases.federal.filters import check_period
 from readingroom.bases.federal.models import Search, SearchAnswer
 from readingroom.bases.federal.schema.uncovered import describe_uncovered_kinds
-from readingroom.bases.federal.search.coverage import build_degraded_search
+from readingroom.bases.federal.search.coverage import EmbeddingCoverage, build_degraded_search
+from readingroom.bases.federal.search.passages import PassageOwners
 from readingroom.bases.federal.search.search import (
     SearchPlan,
     SearchResult,
     plan_search,
     run_search,
 )
+from readingroom.bases.federal.search.vectors import FederalVectors
+from readingroom.bases.federal.store import FederalStore
 from readingroom.core.imports import LazyModule
 from readingroom.core.modes import Mode
 from readingroom.storage.database import Database
@@ -26,27 +29,32 @@ else:
     cards = LazyModule("readingroom.bases.federal.query.cards")
 
 
-async def answer_search(federal_service: Any, arguments: Search, mode: Mode) -> SearchAnswer:
+class SearchedRecords(Protocol):
+    """The records that are searched, and what is kept in memory of them."""
+
+    store: FederalStore
+    vectors: FederalVectors
+    passage_owners: PassageOwners
+    embedding_coverage: EmbeddingCoverage
+
+
+async def answer_search(records: SearchedRecords, arguments: Search, mode: Mode) -> SearchAnswer:
     """Search records by words, by meaning, or both, best first."""
     started_at = time.perf_counter()
     check_period(arguments.since, arguments.until, "until")
-    arguments, reinterpreted_filters = await _resolve_search_filters(federal_service, arguments)
+    arguments, reinterpreted_filters = await _resolve_search_filters(records, arguments)
     search_plan = plan_search(arguments, mode)
 
     def run_plan(db: Database) -> tuple[SearchPlan, SearchResult]:
         # One snapshot: a hit must still be there when its title is read.
         with db.begin_consistent_read():
-            return run_search(
-                db, search_plan, federal_service.vectors, federal_service.passage_owners
-            )
+            return run_search(db, search_plan, records.vectors, records.passage_owners)
 
-    executed_plan, search_result = await federal_service.store.query(run_plan)
+    executed_plan, search_result = await records.store.query(run_plan)
     degraded = executed_plan.degraded
     source_names = [searched.source for searched in search_result.searched_sources]
     if mode != "lexical":
-        percents_by_source = await federal_service.store.query(
-            federal_service.embedding_coverage.read_percents
-        )
+        percents_by_source = await records.store.query(records.embedding_coverage.read_percents)
         degraded = build_degraded_search(mode, degraded, source_names, percents_by_source)
     # Who does not say how many wants an answer that can be read; the rest is a page away.
     keeps_all_hits = "limit" in arguments.model_fields_set
@@ -54,7 +62,7 @@ async def answer_search(federal_service: Any, arguments: Search, mode: Mode) -> 
     end_offset = arguments.offset + len(hits)
     answer_note = describe_uncovered_kinds(arguments.query)
     if not hits and not arguments.offset and answer_note is None:
-        answer_note = await federal_service.store.query(
+        answer_note = await records.store.query(
             lambda db: gaps.describe_search_gaps(db, source_names, executed_plan.facet_filters)
         )
     return SearchAnswer(
@@ -73,13 +81,13 @@ async def answer_search(federal_service: Any, arguments: Search, mode: Mode) -> 
 
 
 async def _resolve_search_filters(
-    federal_service: Any, arguments: Search
+    records: SearchedRecords, arguments: Search
 ) -> tuple[Search, dict[str, Any] | None]:
     """Return the question with filter values as they are stored, and which were changed."""
     if arguments.filters is None:
         return arguments, None
     written_filters = arguments.filters.model_dump(exclude_none=True)
-    resolved_filters = await federal_service.store.query(
+    resolved_filters = await records.store.query(
         lambda db: filter_values.resolve_search_filters(db, written_filters, arguments.source)
     )
     stored_filters = arguments.filters.model_copy(update=resolved_filters)
