@@ -1,10 +1,11 @@
-"""Days that a question names."""
+"""Days that a question names, and days as callers write them."""
 
 from datetime import date
 
 import pytest
 
-from readingroom.core.dates import find_past_day
+from readingroom.core.dates import find_past_day, parse_day
+from readingroom.core.errors import InvalidDate
 from tests.requirements import requirement
 
 TODAY = date(2026, 11, 16)
@@ -28,3 +29,10 @@ TODAY = date(2026, 11, 16)
 )
 def test_a_past_day_is_found_in_a_text(text: str, day: date | None) -> None:
     assert find_past_day(text, TODAY) == day
+
+
+@requirement("room:fuzz")
+def test_half_a_character_is_no_day_and_its_refusal_can_be_sent() -> None:
+    with pytest.raises(InvalidDate) as refused:
+        parse_day("2024-\ud800")
+    assert refused.value.message.encode() == rb"Invalid date format: 2024-\ud800. Use YYYY-MM-DD."

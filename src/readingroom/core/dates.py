@@ -41,8 +41,9 @@ def parse_day(iso_day: str) -> date:
             return date.fromisoformat(iso_day)
     except ValueError:
         pass
-    # Cut short: the text is the caller's, and of any length.
-    raise InvalidDate(f"Invalid date format: {iso_day[:40]}. Use YYYY-MM-DD.")
+    # Cut short: the text is the caller's, and of any length. Half a character cannot be sent back.
+    shown_day = iso_day[:40].encode("utf-8", "backslashreplace").decode()
+    raise InvalidDate(f"Invalid date format: {shown_day}. Use YYYY-MM-DD.")
 
 
 def format_day_in_words(day: date) -> str:
