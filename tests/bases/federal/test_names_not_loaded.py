@@ -52,7 +52,7 @@ def write_agencies(folder: Path, *agency_names: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("unloaded")
     (folder / "files").mkdir()
     for person in PEOPLE:

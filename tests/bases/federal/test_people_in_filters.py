@@ -75,7 +75,7 @@ def write_bill(number: int, cosponsors: Sequence[tuple[str, str]]) -> str:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("people")
     files = folder / "files"
     files.mkdir()
