@@ -47,7 +47,11 @@ class _Command:
         self.stop()
 
     def end_at_once(self) -> None:
-        os._exit(report_interruption())
+        # Whatever fails on the way, such as a terminal that has gone away.
+        try:
+            report_interruption()
+        finally:
+            os._exit(INTERRUPTED_STATUS)
 
     def ignore_press(self) -> None:
         pass
@@ -104,9 +108,11 @@ def was_interrupted() -> bool:
 def report_interruption() -> int:
     """Print the line about the command that was interrupted; return the exit status."""
     end_command()  # else another press could break the line off, or print it again
-    line_start = f"\n{_SHOW_CURSOR}" if sys.stderr.isatty() else ""
-    sys.stderr.write(f"{line_start}Stopped. {_command.kept_sentence}.\n")
-    sys.stderr.flush()
+    # There may be nobody left who could read it; without a descriptor 2 there is no `stderr`.
+    with suppress(OSError, ValueError, AttributeError):
+        line_start = f"\n{_SHOW_CURSOR}" if sys.stderr.isatty() else ""
+        sys.stderr.write(f"{line_start}Stopped. {_command.kept_sentence}.\n")
+        sys.stderr.flush()
     return INTERRUPTED_STATUS
 
 

@@ -253,6 +253,34 @@ def test_an_interrupt_that_a_library_drops(has_begun: bool, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize(
+    "closing", ["os.close(2)", "sys.stderr.close()", "sys.stderr = None"], ids=["2", "file", "none"]
+)
+@pytest.mark.parametrize("begin", ["", "begin_changes()", "begin_changes_and_press()"])
+def test_an_interrupt_ends_a_command_whose_terminal_has_gone_away(
+    begin: str, closing: str, tmp_path: Path
+) -> None:
+    ended = run_module(
+        tmp_path,
+        "import sys\n"
+        "from readingroom import cli\n"
+        "from readingroom.interrupts import begin_changes, run_program\n"
+        "import click\n"
+        "cli.main.callback = None\n"
+        "def begin_changes_and_press():\n"
+        "    begin_changes()\n"
+        "    try: os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\n"
+        "    except KeyboardInterrupt: pass\n"
+        "def work():\n"
+        f"    {closing}\n"
+        f"    {begin or 'pass'}\n"
+        "    os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\n"
+        "cli._LazyGroup.get_command = lambda *a: click.Command('work', callback=work)\n"
+        "run_program(lambda: cli.main(['work']))\n",
+    )
+    assert (ended.returncode, ended.stderr) == (INTERRUPTED_STATUS, "")
+
+
 def run_module(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
     (folder / "program.py").write_text(f"import os, signal, sys, threading, time\n{program}")
     return subprocess.run(

@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In
+from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.index import EmbeddedIndex
-from readingroom.engine.shared import counts
+from readingroom.engine.shared import counts, words
 from readingroom.engine.shared.index import SharedIndex
+from readingroom.engine.shared.terms import SqlAndValues, Term, build_occurrences_sql
 from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
@@ -98,12 +100,12 @@ def test_the_same_commands_give_the_same_answers(
             for index in both
         ]
         assert sorted(near[0]) == sorted(near[1])
-        words = [
+        word_scores = [
             {hit.id: hit.score for hit in index.search_words(query, 20, where)} for index in both
         ]
-        assert words[0].keys() == words[1].keys()
-        for chunk_id, score in words[0].items():
-            assert words[1][chunk_id] == pytest.approx(score, rel=1e-4, abs=1e-6)
+        assert word_scores[0].keys() == word_scores[1].keys()
+        for chunk_id, score in word_scores[0].items():
+            assert word_scores[1][chunk_id] == pytest.approx(score, rel=1e-4, abs=1e-6)
         assert embedded.count_chunks() == shared.count_chunks()
 
 
@@ -138,6 +140,58 @@ def test_phrases_are_found_and_ranked_as_they_stand(
             assert len(hits[0]) == len(hits[1]), query
             found = [{hit.id: hit.score for hit in each} for each in hits]
             assert found[1] == pytest.approx(found[0], rel=1e-4), query
+
+
+def fill_with_common_phrases(index: SharedIndex) -> None:
+    """Put two chunks of source A, and 20 of B, that have the same phrase."""
+    index.delete_chunks(index.read_chunks().ids)
+    for number in range(22):
+        apply(index, "put", f"chunk {number}", f"of the trees {number}", "AB"[number > 1])
+
+
+def test_words_and_phrases_are_counted_only_in_what_passes_the_filter(
+    both: tuple[EmbeddedIndex, SharedIndex], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, index = both
+    monkeypatch.setattr(counts, "_COUNTS_CACHE_SECONDS", -1.0)
+    fill_with_common_phrases(index)
+    with index.collection.lend_search_connection() as connection:
+        connection.execute("CREATE SEQUENCE counted")
+
+    def build_and_number(field_sql: str, term_stems: Term) -> SqlAndValues:
+        count_sql, values = build_occurrences_sql(field_sql, term_stems)
+        return f"({count_sql} + 0 * nextval('counted'))", values
+
+    monkeypatch.setattr(words, "build_occurrences_sql", build_and_number)
+    found = index.search_words('"of the" trees', 10, Equals("source", "A"))
+    assert {hit.id for hit in found} == {"chunk 0", "chunk 1"}
+    with index.collection.lend_search_connection() as connection:
+        assert connection.execute("SELECT last_value FROM counted").fetchone() == (4,)
+
+
+def test_a_search_for_a_phrase_that_takes_too_long_is_told_and_the_next_one_works(
+    both: tuple[EmbeddedIndex, SharedIndex], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, index = both
+    monkeypatch.setattr(counts, "_COUNTS_CACHE_SECONDS", -1.0)
+    fill_with_common_phrases(index)
+
+    def build_slowly(field_sql: str, term_stems: Term) -> SqlAndValues:
+        return "(SELECT 1 FROM pg_sleep(600))", []
+
+    with monkeypatch.context() as patch:
+        patch.setattr(words, "build_occurrences_sql", build_slowly)
+        patch.setattr(words, "_MAX_SEARCH_SECONDS", 0.05)
+        with pytest.raises(SearchTimeout, match=r"longer than 0\.05 s"):
+            index.search_words('"of the" trees', 10)
+    database = index.collection.database
+    with database.transaction() as shared_transaction:
+        assert len(index.search_words('"of the" trees', 30)) == 22
+        limit = shared_transaction.connection.execute("SHOW statement_timeout").fetchone()
+    assert limit == ("0",)
+    assert len(index.search_words('"of the" trees', 30)) == 22
+    with index.collection.lend_search_connection() as connection:
+        assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
 
 
 def test_chunks_of_an_older_release_are_embedded_under_their_headings(

@@ -13,10 +13,13 @@ from readingroom.federation.room import make_federated_base
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
-from readingroom.server.faces import make_faces
+from readingroom.server.faces import make_face, make_faces
 from readingroom.settings import load_settings
 from readingroom.storage.keys import KeyRing
+from readingroom.storage.postgres import keys as postgres_keys
+from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 from tests.support.kit import make_app, open_app_client
+from tests.support.postgres import PostgresServer, make_database
 from tests.support.specimen import make_specimen
 
 pytestmark = pytest.mark.anyio
@@ -105,6 +108,25 @@ async def test_no_page_links_what_a_session_cannot_open(tmp_path: Path) -> None:
             for address in set(re.findall(r'href="(/[^"#]*)"', page)):
                 answer = await web.get(address)
                 assert answer.status_code in (200, 303), (path, address, answer.status_code)
+
+
+async def test_a_page_says_so_while_nobody_knows_whether_a_key_is_asked_for(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings({"data": tmp_path}, {})
+    with make_database(postgres) as url:
+        ring = open_keys(load_settings({"data": tmp_path}, {"READINGROOM_DATABASE_URL": url}))
+        assert isinstance(ring, SharedKeyRing)
+        faces = (make_face(open_bases(["text"], settings)[0]),)
+        policies = AuthPolicies(faces, settings, KeyAuth(None, ring))
+        async with open_app_client(build_app(faces, settings, policies)) as web:
+            assert (await web.get("/", headers=BROWSER)).status_code == 200
+            monkeypatch.setattr(postgres_keys, "_MAX_STALE_SECONDS", -1.0)
+            page = await web.get("/", headers=BROWSER)
+        ring.close()
+    assert page.status_code == 503 and "text/html" in page.headers["content-type"]
+    shown = page.text.partition("<main")[2]
+    assert "the database that says whether a key is asked for does not answer" in shown
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,25 @@ def test_a_request_that_waits_for_a_database_that_hangs_keeps_no_other_waiting(
             assert not waiting.is_alive()
 
 
+def test_a_key_that_nobody_has_sent_before_keeps_no_other_waiting(tmp_path: Path) -> None:
+    """With `MCP_API_KEY` nobody needs the keys of the database, until somebody sends another."""
+    with run_server() as server:
+        make_template(server)
+        env = {"READINGROOM_DATABASE_URL": server.make_room("room"), "MCP_API_KEY": "sesame" * 4}
+        with serve_room("federal", data=tmp_path / "data", env=env) as served:
+            assert server.process is not None
+            frozen = [server.process.pid, *list_descendants(server.process.pid)]
+            try:
+                for pid in frozen:
+                    os.kill(pid, signal.SIGSTOP)
+                other_key = {"Authorization": "Bearer another one"}
+                assert served.get("/v1/bills", **other_key).status_code == 401
+                assert served.get("/health").status_code == 200
+            finally:
+                for pid in frozen:
+                    os.kill(pid, signal.SIGCONT)
+
+
 def probe_at_once(url: str, count: int) -> list[tuple[int, Any, float]]:
     """Return the status, the body and the seconds of many probes that are sent together."""
 

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from readingroom.server.http import security
+from readingroom.storage.errors import StorageFailed
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.server.test_auth import INITIALIZE
@@ -167,6 +168,38 @@ async def test_the_stream_of_a_revoked_key_is_closed(
         stream = asyncio.create_task(web.get(path, headers=events))
         done, _ = await asyncio.wait([stream], timeout=0.5)
         assert not done, "the stream of a good key stays open"
+        ring.revoke_key("ann")
+        answer = await asyncio.wait_for(stream, HANG_SECONDS)
+    assert answer.status_code == 200
+
+
+async def test_a_stream_goes_on_while_its_key_cannot_be_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security, "SECONDS_BETWEEN_KEY_CHECKS", 0.01)
+    ring = KeyRing(tmp_path)
+    ring.add_key("other", False)
+    headers = {"Authorization": f"Bearer {ring.add_key('ann', False)}"}
+    check_count = 0
+    was_checked_often = asyncio.Event()
+
+    def fail_to_find(ring: KeyRing, secret: bytes) -> None:
+        nonlocal check_count
+        check_count += 1
+        if check_count == 3:
+            was_checked_often.set()
+        raise StorageFailed("The database with the keys does not answer")
+
+    async with open_app_client(make_app(make_specimen(), data=tmp_path)) as web:
+        stream = asyncio.create_task(web.get("/sse", headers=headers))
+        done, _ = await asyncio.wait([stream], timeout=0.5)
+        with monkeypatch.context() as patch:
+            patch.setattr(KeyRing, "find_holder", fail_to_find)
+            waiting = asyncio.create_task(was_checked_often.wait())
+            await asyncio.wait(
+                [stream, waiting], timeout=HANG_SECONDS, return_when="FIRST_COMPLETED"
+            )
+        assert waiting.done() and not done and not stream.done()
         ring.revoke_key("ann")
         answer = await asyncio.wait_for(stream, HANG_SECONDS)
     assert answer.status_code == 200

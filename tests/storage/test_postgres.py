@@ -445,6 +445,7 @@ def test_a_limit_that_is_reached_between_two_statements_stops_the_next(
                 db.execute("SELECT 1")
             with pytest.raises(StatementStopped):
                 db.iterate_tuples("SELECT 1")
+            db.execute("RESET enable_seqscan")  # as a search does that has changed it
         with pytest.raises(StatementStopped), db.stop_when(lambda: True, 1_000):
             db.execute("SELECT pg_sleep(600)")
         assert db.execute("SELECT 1").fetchone() == (1,)

@@ -1,6 +1,7 @@
 """Keys in the shared database: what one process adds or revokes, every other one obeys."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from readingroom.settings import load_settings
 from readingroom.storage.errors import InvalidKeyName, KeyExists, KeyNotFound, StorageFailed
 from readingroom.storage.keys import KeyRing
+from readingroom.storage.postgres import database
 from readingroom.storage.postgres import keys as postgres_keys
+from readingroom.storage.postgres.database import PostgresDatabase
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 from tests.support.postgres import PostgresServer, make_database, make_template, run_server
 from tests.support.processes import find_free_port, wait_until
@@ -78,6 +81,43 @@ def test_the_first_key_of_one_process_closes_the_room_in_every_other(
     assert one.is_key_asked_for() and other.is_key_asked_for()
 
 
+def test_a_room_that_is_reopened_is_so_in_every_process(rings: tuple[KeyRing, KeyRing]) -> None:
+    one, other = rings
+    one.close_room()
+    wait_until(other.is_key_asked_for)
+    one.reopen_room()
+    assert not one.is_key_asked_for()
+    wait_until(lambda: not other.is_key_asked_for())
+
+
+def test_a_revoked_key_is_refused_while_others_have_all_the_connections(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_CONNECTION_WAIT_SECONDS", 1e6)
+    with make_database(postgres) as url, ExitStack() as stack:
+        revoking = SharedKeyRing(tmp_path, PostgresDatabase(url))
+        busy_database = PostgresDatabase(url)
+        serving = SharedKeyRing(tmp_path, busy_database)
+        stack.callback(busy_database.close)
+        stack.callback(serving.close)
+        secret = revoking.add_key("desk").encode()
+        assert serving.find_holder(secret) is not None
+        for _ in range(database._MAX_CONNECTIONS):
+            stack.enter_context(busy_database.lend_connection())
+        revoking.revoke_key("desk")
+        wait_until(lambda: serving.find_holder(secret) is None)
+
+
+def test_a_ring_that_was_never_read_asks_no_database_for_a_caller(tmp_path: Path) -> None:
+    url = f"postgresql://postgres@127.0.0.1:{find_free_port()}/room"
+    ring = open_keys(load_settings({"data": tmp_path}, {"READINGROOM_DATABASE_URL": url}))
+    assert isinstance(ring, SharedKeyRing)
+    ring.follow_changes()  # as a server does that has another key, and goes on without these
+    with pytest.raises(StorageFailed, match="no key can be checked"):
+        ring.find_holder(b"any key")
+    ring.close()
+
+
 def test_a_caller_is_told_that_keys_cannot_be_checked_and_nothing_of_where_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +135,11 @@ def test_a_caller_is_told_that_keys_cannot_be_checked_and_nothing_of_where_they_
         monkeypatch.setattr(postgres_keys, "_MAX_STALE_SECONDS", -1.0)
         with pytest.raises(StorageFailed) as refused:
             ring.find_holder(secret)
+        with pytest.raises(StorageFailed) as unanswered:
+            ring.is_key_asked_for()  # of somebody who may never have had a key
         ring.close()
+    assert "the same key" not in unanswered.value.message
+    assert "whether a key is asked for" in unanswered.value.message
     told = refused.value.message
     assert "the database with the API keys does not answer" in told
     assert "Try again in a minute" in told and "whoever runs this server" in told

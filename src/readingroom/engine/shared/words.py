@@ -1,13 +1,17 @@
 """Searching a collection in the shared database by words: BM25 in plain SQL, or in a copy."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from readingroom.core.filters import Filter
+from readingroom.engine.errors import make_search_timeout
 from readingroom.engine.shared.counts import SharedSearchParts, SqlConditions
 from readingroom.engine.shared.terms import (
+    SqlAndValues,
     Term,
     build_occurrences_sql,
     build_rarity_sql,
@@ -23,7 +27,14 @@ from readingroom.engine.words import (
     parse_query,
     sort_hits,
 )
-from readingroom.storage.postgres.encoding import OCCURRENCES_SQL, cut_stem, quote_lexeme
+from readingroom.storage.database import StatementStopped
+from readingroom.storage.postgres.database import Connection
+from readingroom.storage.postgres.encoding import (
+    OCCURRENCES_SQL,
+    cut_stem,
+    format_phrase,
+    quote_lexeme,
+)
 
 MAX_RANKED_ROWS = 4_000
 """Chunks that a search by words may rank; of more, those with the rarest words are."""
@@ -32,6 +43,8 @@ MAX_SCANNED_ROWS = 12_000
 _READING_COST_SHARE = 0.6
 """What it costs to find a chunk that a filter leaves out, beside ranking one that passes."""
 _MAX_CANDIDATE_CHUNKS = 400
+_MAX_SEARCH_SECONDS = 5.0
+"""How long a search whose cost nothing else limits may take, as in a file."""
 _BM25_K1, _BM25_B = 1.2, 0.75
 
 
@@ -149,6 +162,7 @@ class SharedWords(SharedSearchParts):
         """Return the best chunks that have one of the phrases, ranked by the words besides too.
 
         A phrase counts as one, as in FTS5: as often as it stands there, and as rare as it is.
+        Raise `SearchTimeout`: how rare a phrase is takes as long as it is common, with any filter.
         """
         phrases = [_list_stored_stems(phrase) for phrase in parsed_query.phrases]
         weight_by_term = weigh_terms(
@@ -167,7 +181,6 @@ class SharedWords(SharedSearchParts):
             return []
         # The counts may be a moment older or younger than the number of chunks.
         total_chunk_count = max(total_chunk_count, *chunk_count_by_stem.values())
-        count_columns = [build_occurrences_sql("words", term_stems) for term_stems in terms]
         rarity_columns = [
             build_rarity_sql(
                 term_index,
@@ -182,42 +195,92 @@ class SharedWords(SharedSearchParts):
             f" / (count_{term_index} + relative_length)"
             for term_index in range(len(terms))
         )
-        has_phrase_sql = " OR ".join(
-            f"count_{terms.index(term_stems)} > 0" for term_stems in matching_terms
-        )
         # Without phrases to count, there would be a row for each chunk.
         has_longer_term = any(len(term_stems) > 1 for term_stems in terms)
         counted_from_sql = "FROM counted" if has_longer_term else ""
-        sql_clauses, clause_values = conditions
-        # A filter must not change how rare a phrase is, which is counted while chunks are ranked.
-        passes_sql = " AND ".join(sql_clauses) or "true"
-        with self._collection.lend_search_connection() as connection:
+        counted_sql, counted_values = self._build_counted_sql(
+            terms, matching_terms, average_token_count, conditions
+        )
+        with (
+            self._collection.lend_search_connection() as connection,
+            _enforce_deadline(connection),
+        ):
             hit_rows = connection.execute(
-                f"""WITH counted AS MATERIALIZED (
-                        SELECT id, {passes_sql} AS passes,
-                            {_BM25_K1 * (1 - _BM25_B)}::float8
-                                + tokens * {_BM25_K1 * _BM25_B}::float8 / ?::float8
-                                AS relative_length,
-                            {name_columns("count", count_columns)}
-                        FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery OFFSET 0
-                    ), rarities AS (
+                f"""WITH {counted_sql}, rarities AS (
                         SELECT {name_columns("rarity", rarity_columns)} {counted_from_sql}
                     )
                     SELECT id, score FROM (
-                        SELECT id, {score_sql} AS score FROM counted, rarities
-                        WHERE passes AND ({has_phrase_sql})
+                        SELECT id, {score_sql} AS score FROM counted, rarities WHERE is_hit
                     ) AS scored ORDER BY score::float4 DESC, id LIMIT ?""",
                 (
-                    *clause_values,
-                    max(average_token_count, 1e-9),
-                    *chain.from_iterable(count_values for _, count_values in count_columns),
-                    " | ".join(map(format_all_stems, matching_terms)),
+                    *counted_values,
                     *chain.from_iterable(rarity_values for _, rarity_values in rarity_columns),
                     max_hit_count,
                 ),
                 plan_anew=True,
             ).fetchall()
         return [LexicalHit(hit_row[0], float(hit_row[1])) for hit_row in hit_rows]
+
+    def _build_counted_sql(
+        self,
+        terms: Sequence[Term],
+        matching_terms: Sequence[Term],
+        average_token_count: float,
+        conditions: SqlConditions,
+    ) -> SqlAndValues:
+        """Return the table `counted`, and the values in it: how often chunks have the terms.
+
+        A filter must not change how rare a phrase is. So of what it leaves out too, it is looked up
+        which chunks have the phrase; all else is counted only of the hits.
+        """
+        sql_clauses, clause_values = conditions
+        first_columns: list[str] = []
+        first_values: list[Any] = []
+        hit_columns: list[str] = []
+        hit_values: list[Any] = []
+        for term_index, term_stems in enumerate(terms):
+            count_sql, count_values = build_occurrences_sql("words", term_stems)
+            if len(term_stems) > 1:
+                first_columns.append(
+                    f"""CASE WHEN passes THEN {count_sql} ELSE (words @@ ?::tsquery)::int END
+                        AS count_{term_index}"""
+                )
+                first_values += [*count_values, format_phrase(term_stems)]
+                hit_columns.append(f"count_{term_index}")
+            else:
+                hit_columns.append(f"CASE WHEN is_hit THEN {count_sql} END AS count_{term_index}")
+                hit_values += count_values
+        has_phrase_columns = [
+            f"count_{terms.index(term_stems)} > 0" if len(term_stems) > 1 else "words @@ ?::tsquery"
+            for term_stems in matching_terms
+        ]
+        has_phrase_values = [
+            format_phrase(term_stems) for term_stems in matching_terms if len(term_stems) == 1
+        ]
+        # Each OFFSET keeps the database from computing a column again wherever it is named.
+        return (
+            f"""found AS NOT MATERIALIZED (
+                SELECT id, words, {" AND ".join(sql_clauses) or "true"} AS passes,
+                    {_BM25_K1 * (1 - _BM25_B)}::float8
+                        + tokens * {_BM25_K1 * _BM25_B}::float8 / ?::float8 AS relative_length
+                FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery OFFSET 0
+            ), phrased AS NOT MATERIALIZED (
+                SELECT {", ".join(["*", *first_columns])} FROM found OFFSET 0
+            ), matched AS NOT MATERIALIZED (
+                SELECT *, passes AND ({" OR ".join(has_phrase_columns)}) AS is_hit
+                FROM phrased OFFSET 0
+            ), counted AS MATERIALIZED (
+                SELECT id, relative_length, is_hit, {", ".join(hit_columns)} FROM matched
+            )""",
+            (
+                *clause_values,
+                max(average_token_count, 1e-9),
+                " | ".join(map(format_all_stems, matching_terms)),
+                *first_values,
+                *has_phrase_values,
+                *hit_values,
+            ),
+        )
 
     def _find_ranked_stems(self, words: Sequence[str], total_chunk_count: int) -> list[_RankedStem]:
         """Return the stems of words that occur at all, rarest first."""
@@ -283,6 +346,16 @@ class SharedWords(SharedSearchParts):
                 plan_anew=bool(sql_clauses),
             ).fetchall()
         return [LexicalHit(hit_row[0], float(hit_row[1])) for hit_row in hit_rows]
+
+
+@contextmanager
+def _enforce_deadline(connection: Connection) -> Iterator[None]:
+    """Raise `SearchTimeout` when a statement inside takes longer than a search may."""
+    try:
+        with connection.limit_statement_time(_MAX_SEARCH_SECONDS):
+            yield
+    except StatementStopped as error:
+        raise make_search_timeout(_MAX_SEARCH_SECONDS) from error
 
 
 def _list_stored_stems(query_text: str) -> Term:

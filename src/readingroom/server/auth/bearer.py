@@ -96,6 +96,8 @@ class KeyAuth:
         """What holders of keys have allowed connected apps; None where apps cannot connect."""
         self._api_key = api_key.encode() if api_key else None
         self._is_required = self._api_key is not None or key_ring.is_key_asked_for()
+        # Before there are callers: none of them may wait for another machine with its keys.
+        key_ring.follow_changes()
         self._users = UsersByKeyHolder()
 
     @property

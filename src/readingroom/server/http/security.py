@@ -19,6 +19,7 @@ from readingroom.server.http.errors import SIGN_IN_PATH
 from readingroom.server.http.limits import OpenRequests, RateLimiter
 from readingroom.server.pages.frame import accepts_html
 from readingroom.server.settings import ServerSettings
+from readingroom.storage.errors import StorageFailed
 from readingroom.web.assets import ASSET_PREFIX
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -216,8 +217,8 @@ class SecurityMiddleware:
                     await self._authenticate_caller(scope)
                 except Unauthorized:
                     has_lost_access = True
-                except IssuerUnreachable:
-                    pass  # the token was good, and may still be
+                except (IssuerUnreachable, StorageFailed):
+                    pass  # the token or key was good, and may still be
             return {"type": "http.disconnect"}
 
         return receive_while_authorized

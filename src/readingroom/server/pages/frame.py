@@ -12,6 +12,7 @@ from starlette.types import Scope
 
 from readingroom.protocol.pages import RenderedPage, Role, Visitor
 from readingroom.server.auth.browsers import FORM_TOKEN_FIELD_NAME, BrowserAuth
+from readingroom.storage.errors import StorageFailed
 from readingroom.web.templates import render_template
 
 PAGE_CONTENT_SECURITY_POLICY = (
@@ -68,7 +69,7 @@ class PageFrame:
 
         It says which parameters of its address it does not use: a misspelt filter filters nothing.
         """
-        visitor = self.browser_auth.identify_visitor(scope)
+        visitor = self._find_visitor(scope)
         page_html = render_template(
             "frame.html",
             page=rendered_page,
@@ -89,6 +90,12 @@ class PageFrame:
             rendered_page.status,
             PAGE_HEADERS | dict(extra_headers),
         )
+
+    def _find_visitor(self, scope: Scope) -> Visitor | None:
+        try:
+            return self.browser_auth.identify_visitor(scope)
+        except StorageFailed:  # what the page of this very error tells
+            return None
 
     def _list_visible_menu_entries(self, visitor: Visitor | None) -> list[MenuEntry]:
         if visitor is None:

@@ -18,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from readingroom.core import clock
 from readingroom.core.errors import InvalidSetting
+from readingroom.storage.database import StatementStopped
 from readingroom.storage.dialect import POSTGRES, SqlDialect
 from readingroom.storage.errors import (
     DatabaseConflict,
@@ -260,6 +261,29 @@ class PostgresConnection:
             self.execute("COMMIT")
         except BaseException:
             self.roll_back()
+            raise
+
+    @contextmanager
+    def limit_statement_time(self, max_seconds: float) -> Iterator[None]:
+        """Raise `StatementStopped` when a statement inside takes longer than this.
+
+        They are in one transaction, which begins here unless there is one.
+        """
+        idle_status = psycopg.pq.TransactionStatus.IDLE
+        is_own_transaction = self._psycopg_connection.info.transaction_status == idle_status
+        limit_sql = f"SET LOCAL statement_timeout = {max(1, round(max_seconds * 1_000))}"
+        # Both at once: each statement by itself waits for the network.
+        self.execute(f"BEGIN; {limit_sql}" if is_own_transaction else limit_sql, plan_anew=True)
+        try:
+            yield
+            self.execute(
+                "COMMIT" if is_own_transaction else "SET LOCAL statement_timeout TO DEFAULT"
+            )
+        except BaseException as error:
+            if is_own_transaction:
+                self.roll_back()
+            if isinstance(error.__cause__, errors.QueryCanceled):
+                raise StatementStopped from error
             raise
 
     def roll_back(self) -> None:

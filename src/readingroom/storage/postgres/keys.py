@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from readingroom.storage.errors import (
     DatabaseConflict,
     DatabaseFailed,
     KeyExists,
+    SchemaTooNew,
     StorageFailed,
 )
 from readingroom.storage.keys import (
@@ -44,6 +45,10 @@ _STALE_COPY_MESSAGE = (
     "be checked. Try again in a minute, with the same key; if it goes on, tell whoever runs this "
     "server"
 )
+_STALE_ROOM_MESSAGE = (
+    "Nobody can be let in just now: the database that says whether a key is asked for does not "
+    "answer. Try again in a minute; if it goes on, tell whoever runs this server"
+)
 _CLOSED_MARK = "room_closed"
 # Among the generations, where no table changes: revoking the last key does not open the room.
 _MARK_CLOSED_SQL = f"INSERT INTO generations VALUES ('{_CLOSED_MARK}', 1) ON CONFLICT DO NOTHING"
@@ -59,6 +64,8 @@ class _KeyCopy:
     """By the digest of a secret, and by the subject of tokens."""
     is_closed: bool
     """Whether a key is asked for."""
+    read_at: float
+    """When the database last said that it is so, as `time.monotonic` tells it."""
 
 
 class SharedKeyRing(KeyRing):
@@ -68,8 +75,8 @@ class SharedKeyRing(KeyRing):
         super().__init__(data_directory)
         self._database = postgres_database
         self._key_copy: _KeyCopy | None = None
-        self._copy_read_at = 0.0
         self._copy_lock = threading.Lock()
+        self._is_following = False
         self._has_ended = False
         self._change_event = threading.Event()
 
@@ -101,14 +108,14 @@ class SharedKeyRing(KeyRing):
             return connection.execute(_HAS_SECRET_SQL).fetchone() is not None
 
     def has_any_key(self) -> bool:
-        return bool(self._get_copy().holders_by_identifier)
+        return bool(self._get_copy(_STALE_COPY_MESSAGE).holders_by_identifier)
 
     def is_closed(self) -> bool:
         with self._open_transaction() as connection:
             return _is_room_closed(connection)
 
     def is_key_asked_for(self) -> bool:
-        return self._get_copy().is_closed
+        return self._get_copy(_STALE_ROOM_MESSAGE).is_closed
 
     def close_room(self) -> None:
         with self._open_transaction() as connection:
@@ -121,6 +128,8 @@ class SharedKeyRing(KeyRing):
             if connection.execute(_HAS_SECRET_SQL).fetchone():
                 raise KeyExists(KEYS_LEFT_MESSAGE)
             connection.execute(f"DELETE FROM generations WHERE store_name = '{_CLOSED_MARK}'")
+            _increase_generation(connection)
+        self._follow_own_change()
 
     def dump_keys(self, dump_folder: Path) -> None:
         """Write all keys to a file in a folder, as a data directory has it."""
@@ -169,42 +178,72 @@ class SharedKeyRing(KeyRing):
         self._follow_own_change()
 
     def _find_holder_by_column(self, column_value: bytes | str, column_name: str) -> Holder | None:
-        return self._get_copy().holders_by_identifier.get(column_value)
+        return self._get_copy(_STALE_COPY_MESSAGE).holders_by_identifier.get(column_value)
 
-    def _get_copy(self) -> _KeyCopy:
-        if self._key_copy is None:
-            with self._copy_lock:
-                if self._key_copy is None:
-                    self._key_copy = self._read_copy()
-                    self._database.notices.subscribe(_KEYS_STORE_NAME, self._change_event.set)
-                    threading.Thread(target=self._follow_changes, name="keys", daemon=True).start()
-        if time.monotonic() - self._copy_read_at > _MAX_STALE_SECONDS:
-            raise StorageFailed(_STALE_COPY_MESSAGE)
-        return self._key_copy
+    def _get_copy(self, stale_message: str) -> _KeyCopy:
+        """Return the keys as they were a moment ago. Raise `StorageFailed` with this message."""
+        if not self._is_following:
+            self._begin_following()
+        key_copy = self._key_copy
+        if key_copy is None or time.monotonic() - key_copy.read_at > _MAX_STALE_SECONDS:
+            raise StorageFailed(stale_message)
+        return key_copy
 
-    def _follow_changes(self) -> None:
+    def follow_changes(self) -> None:
+        try:
+            self._begin_following()
+        except StorageFailed as error:
+            logger.warning("%s; trying again", error.message)
+
+    def _begin_following(self) -> None:
+        with self._copy_lock:
+            if self._is_following:
+                return
+            # Whatever comes of the first look: no request is to wait for one that hangs.
+            self._is_following = True
+            try:
+                self._key_copy = self._read_own_copy()
+            finally:
+                self._database.notices.subscribe(_KEYS_STORE_NAME, self._change_event.set)
+                threading.Thread(target=self._run_follower, name="keys", daemon=True).start()
+
+    def _run_follower(self) -> None:
         """Read the keys again whenever somebody has changed them."""
+        # Its own: all that may be lent can be with those who wait for the database.
+        connection: Connection | None = None
         is_failing = False
         while not self._has_ended:
             self._change_event.wait(_SECONDS_BETWEEN_LOOKS)
             self._change_event.clear()
             try:
-                self._refresh_copy()
+                connection = self._open_or_keep(connection)
+                self._refresh_copy(connection)
                 is_failing = False
-            except StorageFailed as error:
+            except (DatabaseFailed, SchemaTooNew) as error:
                 if not is_failing:  # once, not twice a second
-                    logger.warning("%s; trying again", error.message)
+                    logger.warning("The keys cannot be read: %s; trying again", error.message)
                 is_failing = True
+        if connection is not None:
+            connection.close()
+
+    def _open_or_keep(self, connection: Connection | None) -> Connection:
+        if connection is not None:
+            if connection.is_usable:
+                return connection
+            connection.close()
+        self._database.prepare()
+        return self._database.open_own_connection()
 
     def _follow_own_change(self) -> None:
         """Obey at once what this process has changed itself."""
         if self._key_copy is not None and not self._database.is_in_transaction:
-            self._refresh_copy()
+            with self._open_transaction() as connection:
+                self._refresh_copy(connection)
 
-    def _refresh_copy(self) -> None:
+    def _refresh_copy(self, connection: Connection) -> None:
         # One at a time: an older copy must not take the place of a newer one.
         with self._copy_lock:
-            self._key_copy = self._read_copy(self._key_copy)
+            self._key_copy = _read_copy(connection, self._key_copy)
 
     def close(self) -> None:
         """Stop looking for changes."""
@@ -212,26 +251,9 @@ class SharedKeyRing(KeyRing):
         self._database.notices.unsubscribe(_KEYS_STORE_NAME, self._change_event.set)
         self._change_event.set()
 
-    def _read_copy(self, previous_copy: _KeyCopy | None = None) -> _KeyCopy:
-        begun_at = time.monotonic()
+    def _read_own_copy(self) -> _KeyCopy:
         with self._open_transaction() as connection:
-            generation_row = connection.execute(
-                "SELECT generation FROM generations WHERE store_name = ?", (_KEYS_STORE_NAME,)
-            ).fetchone()
-            keys_generation = generation_row[0] if generation_row else 0
-            if previous_copy is not None and previous_copy.generation == keys_generation:
-                self._copy_read_at = begun_at
-                return previous_copy
-            key_rows = connection.execute(f"SELECT {_COLUMNS_SQL} FROM api_keys").fetchall()
-            is_closed = _is_room_closed(connection)
-        holders_by_identifier: dict[bytes | str, Holder] = {}
-        for key_name, key_digest, _, oauth_subject, read_only, is_operator in key_rows:
-            key_holder = Holder(key_name, bytes(key_digest).hex(), read_only, is_operator)
-            holders_by_identifier[bytes(key_digest)] = key_holder
-            if oauth_subject is not None:
-                holders_by_identifier[oauth_subject] = key_holder
-        self._copy_read_at = begun_at
-        return _KeyCopy(keys_generation, holders_by_identifier, is_closed)
+            return _read_copy(connection, None)
 
     @contextmanager
     def _open_transaction(self) -> Iterator[Connection]:
@@ -256,6 +278,26 @@ def open_keys(settings: RoomSettings) -> KeyRing:
         if postgres_database is None
         else SharedKeyRing(settings.data, postgres_database)
     )
+
+
+def _read_copy(connection: Connection, previous_copy: _KeyCopy | None) -> _KeyCopy:
+    begun_at = time.monotonic()
+    # The generation first: keys that are newer than it are only read once more.
+    generation_row = connection.execute(
+        "SELECT generation FROM generations WHERE store_name = ?", (_KEYS_STORE_NAME,)
+    ).fetchone()
+    keys_generation = generation_row[0] if generation_row else 0
+    if previous_copy is not None and previous_copy.generation == keys_generation:
+        return replace(previous_copy, read_at=begun_at)
+    key_rows = connection.execute(f"SELECT {_COLUMNS_SQL} FROM api_keys").fetchall()
+    is_closed = _is_room_closed(connection)
+    holders_by_identifier: dict[bytes | str, Holder] = {}
+    for key_name, key_digest, _, oauth_subject, read_only, is_operator in key_rows:
+        key_holder = Holder(key_name, bytes(key_digest).hex(), read_only, is_operator)
+        holders_by_identifier[bytes(key_digest)] = key_holder
+        if oauth_subject is not None:
+            holders_by_identifier[oauth_subject] = key_holder
+    return _KeyCopy(keys_generation, holders_by_identifier, is_closed, begun_at)
 
 
 def _is_room_closed(connection: Connection) -> bool:

@@ -275,7 +275,8 @@ class RecordsConnection(PostgresConnection):
 
     def _announce_statement(self, sql: str) -> None:
         """Tell the tracer; raise `StatementStopped` when nothing may run any more."""
-        if self._stop_event.is_set():
+        # A setting goes back all the same: the connection is used again.
+        if self._stop_event.is_set() and not sql.startswith("RESET "):
             raise StatementStopped
         if self._trace_statement:
             self._trace_statement(sql)
