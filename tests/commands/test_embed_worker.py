@@ -218,7 +218,8 @@ def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
     data = link_model(tmp_path / "data")
     EMBEDDER.load()
     sentence = "Homes near stop {} have {} trees, a shed for cycles and a path to the river. "
-    pages = ["".join(sentence.format(page, line) for line in range(24)) for page in range(120)]
+    # So many that a quick room has some left when the worker asks for its second batch.
+    pages = ["".join(sentence.format(page, line) for line in range(24)) for page in range(600)]
     report = tmp_path / "report.pdf"
     report.write_bytes(make_paper(*pages))
     key = WorkerKeys(data).add_key("box")
