@@ -54,7 +54,7 @@ from readingroom.storage.errors import (
 CommandFunction = Callable[..., Any]
 # Codes, because the error of a command that a server ran has another class.
 _WRONG_PARAMETER_CODES = frozenset(
-    make_error.code for make_error in (InvalidDate, InvalidKeyName, InvalidPath, UnknownSource)
+    error_class.code for error_class in (InvalidDate, InvalidKeyName, InvalidPath, UnknownSource)
 )
 _WRONG_VALUE_CODES = _WRONG_PARAMETER_CODES | {InvalidArguments.code, InvalidSetting.code}
 Model = TypeVar("Model", bound=BaseModel)

@@ -267,7 +267,7 @@ class KeyRing:
         return self.has_keys() or bool(self._query_keys_file("SELECT 1 FROM room_closed"))
 
     def is_key_asked_for(self) -> bool:
-        """Return the same for a request, which never waits for another machine."""
+        """Return what `is_closed` does, for requests: without waiting for another machine."""
         return self.is_closed()
 
     def follow_changes(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from readingroom.core.arrays import ArrayLike, NDArray, np
 from readingroom.core.filters import Condition
 from readingroom.engine.rows import RowView
+from readingroom.engine.shared.terms import BM25_B, BM25_K1
 from readingroom.engine.words import LexicalHit, sort_hits
 
 Posting = tuple[int, int, int]
@@ -15,7 +16,6 @@ Posting = tuple[int, int, int]
 _POSTING_TYPE = [("row", "<u4"), ("occurrences", "<u2"), ("tokens", "<u2")]
 _MAX_STORED_COUNT = 65_535
 # The parameters of FTS5's own bm25().
-_BM25_K1, _BM25_B = 1.2, 0.75
 
 
 class StemPostings:
@@ -151,11 +151,11 @@ class WordView:
             postings = self.postings_by_stem[stem].read_rows_before(self.row_view.row_count)
             postings = postings[passing_mask[postings["row"]]]
             occurrence_counts = postings["occurrences"].astype(float)
-            length_norms = _BM25_K1 * (
-                1 - _BM25_B + _BM25_B * postings["tokens"] / average_token_count
+            length_norms = BM25_K1 * (
+                1 - BM25_B + BM25_B * postings["tokens"] / average_token_count
             )
             scores[postings["row"]] += (
-                rarity * occurrence_counts * (_BM25_K1 + 1) / (occurrence_counts + length_norms)
+                rarity * occurrence_counts * (BM25_K1 + 1) / (occurrence_counts + length_norms)
             )
         return self._list_best_hits(scores, k)
 

@@ -5,7 +5,7 @@ A term is a stem, or the stems of a phrase, which follow each other.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,6 +14,8 @@ from readingroom.storage.postgres.encoding import format_phrase, quote_lexeme
 Term = tuple[str, ...]
 SqlAndValues = tuple[str, Sequence[Any]]
 """A fragment of SQL, and the values for its `?`."""
+BM25_K1, BM25_B = 1.2, 0.75
+"""As FTS5 has them."""
 
 
 def weigh_terms(phrases: Sequence[Term], words: Sequence[Term]) -> dict[Term, int]:
@@ -55,7 +57,34 @@ def build_occurrences_sql(field_sql: str, term_stems: Term) -> SqlAndValues:
     )
 
 
-def build_rarity_sql(
+def build_rarity_columns(
+    terms: Sequence[Term],
+    weight_by_term: Mapping[Term, int],
+    total_text_count: int,
+    text_count_by_stem: Mapping[str, int],
+) -> list[SqlAndValues]:
+    """Return the column that tells how rare each term is; a phrase must be counted for it."""
+    return [
+        _build_rarity_sql(
+            term_index,
+            weight_by_term[term_stems],
+            total_text_count,
+            text_count_by_stem[term_stems[0]] if len(term_stems) == 1 else None,
+        )
+        for term_index, term_stems in enumerate(terms)
+    ]
+
+
+def build_score_sql(term_count: int) -> str:
+    """Return the BM25 score of a row, from its columns `rarity_0`, `count_0` … and its length."""
+    return " + ".join(
+        f"rarity_{term_index} * count_{term_index} * {BM25_K1 + 1}::float8"
+        f" / (count_{term_index} + relative_length)"
+        for term_index in range(term_count)
+    )
+
+
+def _build_rarity_sql(
     term_index: int, term_weight: int, total_text_count: int, text_count: int | None
 ) -> SqlAndValues:
     """Return what tells how rare a term is among all texts, and the values in it.

@@ -11,10 +11,13 @@ from readingroom.core.filters import Filter
 from readingroom.engine.errors import make_search_timeout
 from readingroom.engine.shared.counts import SharedSearchParts, SqlConditions
 from readingroom.engine.shared.terms import (
+    BM25_B,
+    BM25_K1,
     SqlAndValues,
     Term,
     build_occurrences_sql,
-    build_rarity_sql,
+    build_rarity_columns,
+    build_score_sql,
     format_all_stems,
     name_columns,
     weigh_terms,
@@ -45,7 +48,6 @@ _READING_COST_SHARE = 0.6
 _MAX_CANDIDATE_CHUNKS = 400
 _MAX_SEARCH_SECONDS = 5.0
 """How long a search whose cost nothing else limits may take, as in a file."""
-_BM25_K1, _BM25_B = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +183,8 @@ class SharedWords(SharedSearchParts):
             return []
         # The counts may be a moment older or younger than the number of chunks.
         total_chunk_count = max(total_chunk_count, *chunk_count_by_stem.values())
-        rarity_columns = [
-            build_rarity_sql(
-                term_index,
-                weight_by_term[term_stems],
-                total_chunk_count,
-                chunk_count_by_stem[term_stems[0]] if len(term_stems) == 1 else None,
-            )
-            for term_index, term_stems in enumerate(terms)
-        ]
-        score_sql = " + ".join(
-            f"rarity_{term_index} * count_{term_index} * {_BM25_K1 + 1}::float8"
-            f" / (count_{term_index} + relative_length)"
-            for term_index in range(len(terms))
+        rarity_columns = build_rarity_columns(
+            terms, weight_by_term, total_chunk_count, chunk_count_by_stem
         )
         # Without phrases to count, there would be a row for each chunk.
         has_longer_term = any(len(term_stems) > 1 for term_stems in terms)
@@ -210,7 +201,8 @@ class SharedWords(SharedSearchParts):
                         SELECT {name_columns("rarity", rarity_columns)} {counted_from_sql}
                     )
                     SELECT id, score FROM (
-                        SELECT id, {score_sql} AS score FROM counted, rarities WHERE is_hit
+                        SELECT id, {build_score_sql(len(terms))} AS score
+                        FROM counted, rarities WHERE is_hit
                     ) AS scored ORDER BY score::float4 DESC, id LIMIT ?""",
                 (
                     *counted_values,
@@ -261,8 +253,8 @@ class SharedWords(SharedSearchParts):
         return (
             f"""found AS NOT MATERIALIZED (
                 SELECT id, words, {" AND ".join(sql_clauses) or "true"} AS passes,
-                    {_BM25_K1 * (1 - _BM25_B)}::float8
-                        + tokens * {_BM25_K1 * _BM25_B}::float8 / ?::float8 AS relative_length
+                    {BM25_K1 * (1 - BM25_B)}::float8
+                        + tokens * {BM25_K1 * BM25_B}::float8 / ?::float8 AS relative_length
                 FROM {self._collection.chunks_table} WHERE words @@ ?::tsquery OFFSET 0
             ), phrased AS NOT MATERIALIZED (
                 SELECT {", ".join(["*", *first_columns])} FROM found OFFSET 0
@@ -322,14 +314,14 @@ class SharedWords(SharedSearchParts):
             f"{OCCURRENCES_SQL} AS count_{stem_number}" for stem_number in range(len(ranked_stems))
         )
         score_sql = " + ".join(
-            f"?::float8 * count_{stem_number} * {_BM25_K1 + 1}"
+            f"?::float8 * count_{stem_number} * {BM25_K1 + 1}"
             f" / (count_{stem_number} + relative_length)"
             for stem_number in range(len(ranked_stems))
         )
         with self._collection.lend_search_connection() as connection:
             hit_rows = connection.execute(
                 f"SELECT id, score FROM (SELECT id, {score_sql or '0.0'} AS score FROM (SELECT id, "
-                f"{_BM25_K1} * ({1 - _BM25_B} + {_BM25_B} * tokens / ?) AS relative_length"
+                f"{BM25_K1} * ({1 - BM25_B} + {BM25_B} * tokens / ?) AS relative_length"
                 f"{', ' + count_columns_sql if count_columns_sql else ''} FROM {chunks_table} "
                 "WHERE words @@ ?::tsquery "
                 f"{''.join(f'AND {clause} ' for clause in sql_clauses)} OFFSET 0) AS matching) "

@@ -100,13 +100,15 @@ def describe_name_gaps(
         describe_uncovered_kinds(query_text)
         or describe_cited_record(db, query_text)
         or _describe_ambiguity(entity_matches)
-        or (_describe_missing_members(db) if source.name == "legislators" else None)
-        or (
-            describe_unloaded_time(db, query_text, partial(find_committee_ids, db))
-            if source.name == "legislators"
-            else None
-        )
+        or (_describe_member_gaps(db, query_text) if source.name == "legislators" else None)
         or (None if entity_matches else _describe_names_loaded(db, source))
+    )
+
+
+def _describe_member_gaps(db: Database, query_text: str) -> str | None:
+    """Return that no list of members is loaded, or none of the time of the post asked for."""
+    return _describe_missing_members(db) or describe_unloaded_time(
+        db, query_text, partial(find_committee_ids, db)
     )
 
 

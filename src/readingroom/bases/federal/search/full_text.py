@@ -12,8 +12,11 @@ from typing import Any
 from readingroom.bases.federal.schema.lengths import MAX_SEARCHED_CHARS
 from readingroom.bases.federal.search.name_copy import name_copies
 from readingroom.engine.shared.terms import (
+    BM25_B,
+    BM25_K1,
     build_occurrences_sql,
-    build_rarity_sql,
+    build_rarity_columns,
+    build_score_sql,
     format_all_stems,
     name_columns,
     weigh_terms,
@@ -30,7 +33,6 @@ from readingroom.storage.postgres.encoding import (
 
 WEIGHT_BY_FIELD: Mapping[str, float] = {"title": 10.0, "abstract": 4.0, "action": 2.0, "body": 1.0}
 _ALL_FIELDS_SQL = " || ".join(WEIGHT_BY_FIELD)
-_BM25_K1, _BM25_B = 1.2, 0.75
 _ROWS_PER_BATCH = 2_000
 
 
@@ -146,19 +148,8 @@ def _rank_passages(
     if not matching_terms:
         return iter(())
     count_columns = [_build_count_sql(term_stems) for term_stems in terms]
-    rarity_columns = [
-        build_rarity_sql(
-            term_index,
-            weight_by_term[term_stems],
-            total_passage_count,
-            passage_count_by_stem[term_stems[0]] if len(term_stems) == 1 else None,
-        )
-        for term_index, term_stems in enumerate(terms)
-    ]
-    score_sql = " + ".join(
-        f"rarity_{term_index} * count_{term_index} * {_BM25_K1 + 1}::float8"
-        f" / (count_{term_index} + relative_length)"
-        for term_index in range(len(terms))
+    rarity_columns = build_rarity_columns(
+        terms, weight_by_term, total_passage_count, passage_count_by_stem
     )
     has_longer_term = any(len(term_stems) > 1 for term_stems in terms)
     # What the index finds has all stems of a phrase, anywhere.
@@ -175,8 +166,8 @@ def _rank_passages(
         return db.iterate_tuples(
             f"""WITH counted AS (
                     SELECT w.chunk,
-                        {_BM25_K1 * (1 - _BM25_B)}::float8
-                            + w.tokens * {_BM25_K1 * _BM25_B}::float8 / ?::float8
+                        {BM25_K1 * (1 - BM25_B)}::float8
+                            + w.tokens * {BM25_K1 * BM25_B}::float8 / ?::float8
                             AS relative_length,
                         {name_columns("count", count_columns)}
                     FROM passage_words w
@@ -185,7 +176,7 @@ def _rank_passages(
                     SELECT {name_columns("rarity", rarity_columns)}
                     {"FROM counted" if has_longer_term else ""}
                 )
-                SELECT w.chunk, -({score_sql}) FROM counted w, rarities
+                SELECT w.chunk, -({build_score_sql(len(terms))}) FROM counted w, rarities
                 WHERE ({has_match_sql}) {condition_sql if has_longer_term else ""}""",
             (
                 average_token_count,
